@@ -1,0 +1,17 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+// The groups are the order in which help lists the commands.
+
+func (a *app) workCommands() []*cobra.Command {
+	return []*cobra.Command{a.initCommand()}
+}
+
+func (a *app) lookCommands() []*cobra.Command { return nil }
+
+func (a *app) controlCommands() []*cobra.Command { return nil }
+
+func (a *app) otherCommands() []*cobra.Command {
+	return []*cobra.Command{a.versionCommand()}
+}
