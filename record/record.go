@@ -8,6 +8,8 @@ package record
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"time"
 
 	"agentgraph/constraint"
@@ -57,8 +59,9 @@ const (
 	Internal               Code = "internal"
 )
 
-// Record is one turn. A turn refused before admission has a nil Outcome, nil
-// identities and a nil Accounting, and Error set.
+// Record is one turn. A turn refused before admission has no Outcome, RunID,
+// SessionID, TraceID, Accounting and Timing, Attempt 0, and Error set. An
+// admitted turn has all of them, and Error exactly when it is not completed.
 type Record struct {
 	SchemaVersion    string      `json:"schema_version"`
 	TurnID           *string     `json:"turn_id"`
@@ -107,12 +110,33 @@ type Error struct {
 	Column    int    `json:"column,omitempty"`
 	Construct string `json:"construct,omitempty"` // e.g. "uniqueItems"
 	Path      string `json:"path,omitempty"`      // JSON pointer in the schema
+	// Retry is true when the same turn may succeed later, unchanged.
+	Retry bool `json:"retry,omitempty"`
+}
+
+// Error prints file:line:col: message; hint.
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.File != "" {
+		b.WriteString(e.File)
+		if e.Line > 0 {
+			fmt.Fprintf(&b, ":%d:%d", e.Line, e.Column)
+		}
+		b.WriteString(": ")
+	}
+	b.WriteString(e.Message)
+	if e.Hint != "" {
+		b.WriteString("; " + e.Hint)
+	}
+	return b.String()
 }
 
 // ValidationStatus of an answer.
 type ValidationStatus string
 
-// The statuses of validation.
+// The statuses of validation. Invalid also stands for a turn under a
+// constraint that ended without a whole answer; NotRequested for free text
+// and for a turn that was not admitted.
 const (
 	Valid        ValidationStatus = "valid"
 	Invalid      ValidationStatus = "invalid"
@@ -137,12 +161,26 @@ const (
 	RepairBlocked   RepairStatus = "blocked"
 )
 
-// Repair is the one bounded second attempt; nil when not enabled.
+// BlockedBy says what kept a repair from being tried.
+type BlockedBy string
+
+// The budgets a repair shares with its turn; BlockedTruncated means that the
+// first answer was cut off, and a cut-off answer is not repaired.
+const (
+	BlockedDeadline     BlockedBy = "deadline"
+	BlockedOutputTokens BlockedBy = "output_tokens"
+	BlockedContext      BlockedBy = "context"
+	BlockedModelCalls   BlockedBy = "model_calls"
+	BlockedTruncated    BlockedBy = "truncated"
+)
+
+// Repair is the one bounded second attempt; nil when it is not enabled or the
+// turn ended before there was an answer.
 type Repair struct {
 	Status      RepairStatus `json:"status"`
-	Blocked     string       `json:"blocked,omitempty"` // which budget ran out
-	Attempts    string       `json:"attempts"`          // decimal
-	Validations string       `json:"validations"`       // decimal
+	Blocked     BlockedBy    `json:"blocked,omitempty"`
+	Attempts    string       `json:"attempts"`    // decimal
+	Validations string       `json:"validations"` // decimal
 	// Rejected is the first answer, when a second was asked for.
 	Rejected *string `json:"rejected"`
 	// RejectedDiagnostics are what the first answer broke.

@@ -37,14 +37,14 @@ type Event struct {
 	SessionID string    `json:"session_id,omitempty"`
 	TraceID   string    `json:"trace_id,omitempty"`
 
-	Model      *model.Identity   `json:"model,omitempty"`      // prompt
-	Call       int               `json:"call,omitempty"`       // prompt: 1 for the first call of the turn
-	Messages   []AuditMessage    `json:"messages,omitempty"`   // prompt
-	Constraint *AuditConstraint  `json:"constraint,omitempty"` // prompt
-	Error      *record.Error     `json:"error,omitempty"`      // refusal
-	Output     *record.FileRef   `json:"output,omitempty"`     // publish
-	Inputs     []record.FileRef  `json:"inputs,omitempty"`     // publish, refusal
-	ToolCall   *AuditToolCall    `json:"tool_call,omitempty"`  // tool_call
+	Model      *model.Identity  `json:"model,omitempty"`      // prompt
+	Call       int              `json:"call,omitempty"`       // prompt: 1 for the first call of the turn
+	Messages   []AuditMessage   `json:"messages,omitempty"`   // prompt
+	Constraint *AuditConstraint `json:"constraint,omitempty"` // prompt
+	Error      *record.Error    `json:"error,omitempty"`      // refusal
+	Output     *record.FileRef  `json:"output,omitempty"`     // publish
+	Inputs     []record.FileRef `json:"inputs,omitempty"`     // publish, refusal
+	ToolCall   *AuditToolCall   `json:"tool_call,omitempty"`  // tool_call
 }
 
 // AuditText is a text with its hash; Text is cut after 8 KiB, Bytes and

@@ -1,0 +1,123 @@
+package turn
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"agentgraph/constraint"
+	"agentgraph/model"
+	"agentgraph/record"
+)
+
+// Bounds of Repair.MaxFeedbackBytes.
+const (
+	minFeedback = 512
+	maxFeedback = 4096
+)
+
+// admit checks everything that can be checked before a token, and renders the
+// messages. What it returns refuses the turn.
+func (r *run) admit() *record.Error {
+	req := r.req
+	if req.Model == nil {
+		return &record.Error{Code: record.ModelUnavailable, Message: "no model is set for this turn",
+			Hint: "name one with model: in the settings or with --model"}
+	}
+	if n := req.Repair.MaxFeedbackBytes; req.Repair.Enabled && n != 0 && (n < minFeedback || n > maxFeedback) {
+		return &record.Error{Code: record.SettingsInvalid,
+			Message: fmt.Sprintf("repair: max_feedback_bytes is %d", n),
+			Hint:    fmt.Sprintf("set it between %d and %d", minFeedback, maxFeedback)}
+	}
+	if req.Sampling.MaxTokens < 0 {
+		return &record.Error{Code: record.SettingsInvalid,
+			Message: fmt.Sprintf("sampling: max_tokens is %d", req.Sampling.MaxTokens),
+			Hint:    "set it to 1 or more, or leave it out"}
+	}
+	if req.ModelCalls < 0 {
+		return &record.Error{Code: record.SettingsInvalid,
+			Message: fmt.Sprintf("limits: model_calls is %d", req.ModelCalls), Hint: "set it to 1 or more"}
+	}
+	if !utf8.ValidString(req.User) {
+		return &record.Error{Code: record.InputNotText, Message: "the input is not UTF-8 text",
+			Hint: "convert it to UTF-8, or put a text file in its place"}
+	}
+	r.budget = req.maxTokens()
+	r.msgs = Messages(req)
+	r.rec.Request = r.request()
+	if req.Spec == nil {
+		return nil
+	}
+	con, err := constraint.Compile(*req.Spec, req.ConstraintOptions)
+	if err != nil {
+		return refusal(err, record.SchemaRefused)
+	}
+	by, err := con.Admit(req.Model.Capabilities().Engine)
+	if err != nil {
+		return refusal(err, record.SchemaRefused)
+	}
+	r.con, r.promised = con, by
+	opt := con.Options()
+	r.rec.Request.Constraint.Enforce, r.rec.Request.Constraint.Formats = opt.Enforce, opt.Formats
+	return nil
+}
+
+// refusal says what the constraint package refused, as a record's error.
+func refusal(err error, code record.Code) *record.Error {
+	e := &record.Error{Code: code, Message: err.Error()}
+	if errors.Is(err, constraint.ErrNotBuilt) {
+		e.Code = record.CapabilityMissing
+	}
+	var ref *constraint.Refusal
+	if errors.As(err, &ref) {
+		if ref.Capability {
+			e.Code = record.CapabilityMissing
+		}
+		e.Message, e.Hint = ref.Reason, ref.Hint
+		e.File, e.Line, e.Column = ref.File, ref.Line, ref.Column
+		e.Construct, e.Path = ref.Construct, ref.Path
+	}
+	return e
+}
+
+// request is what the record keeps, so that the same can be sent again.
+func (r *run) request() *record.Request {
+	req := r.req
+	out := &record.Request{
+		Messages:    r.msgs,
+		Sampling:    req.Sampling,
+		Model:       req.Model.Identity(),
+		Determinism: "fast",
+	}
+	out.Sampling.MaxTokens = r.budget
+	if req.Solo {
+		out.Determinism = "solo"
+	}
+	if req.Spec != nil {
+		sum := sha256.Sum256(req.Spec.Source)
+		opt := req.ConstraintOptions
+		if opt.Enforce == "" {
+			opt.Enforce = constraint.EnforceMask
+		}
+		if opt.Formats == "" {
+			opt.Formats = constraint.FormatsMask
+		}
+		out.Constraint = &record.Constraint{
+			Kind: req.Spec.Kind, File: req.schemaFile(), Source: string(req.Spec.Source),
+			SHA256: hex.EncodeToString(sum[:]), Enforce: opt.Enforce, Formats: opt.Formats,
+		}
+	}
+	return out
+}
+
+func (r *run) modelRequest(msgs []model.Message, maxTokens int) *model.Request {
+	req := r.req
+	s := req.Sampling
+	s.MaxTokens = maxTokens
+	return &model.Request{
+		Messages: msgs, Constraint: r.con, Sampling: s, Solo: req.Solo,
+		Thinking: req.Thinking, Progress: req.Progress,
+	}
+}
