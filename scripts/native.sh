@@ -40,6 +40,9 @@ build() {
 	mv "$tmp" "$dest"
 	# cmake's objects are in the archive; cargo does not look at them again.
 	rm -rf "$target"/release/build/llama-cpp-sys-2-*/out/build "$target/release/incremental"
+	rm -f "$target"/release/deps/libagentgraph_native-*.a "$target/release/libagentgraph_native.a"
+	# Archives of revisions that nobody used for long are cheap to build again.
+	ls -dt "$cache"/native/*/ | grep -E '/[0-9a-f]{32}/$' | tail -n +9 | while read -r old; do rm -rf "$old"; done
 	say "native library built in $(($(date +%s) - start)) s: $dest"
 }
 
@@ -73,4 +76,5 @@ if [ "$(readlink "$link" 2>/dev/null || true)" != "$dest" ]; then
 	ln -s "$dest" "$link.$$"
 	mv -T "$link.$$" "$link" 2>/dev/null || { rm -f "$link"; mv "$link.$$" "$link"; }
 fi
+touch "$dest"
 printf '%s\n' "$dest"
