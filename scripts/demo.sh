@@ -1,0 +1,24 @@
+#!/bin/sh
+# The main job, shown: a scratch copy of examples/reviews is answered by the
+# small model (or MODEL=path.gguf), and the answers are printed.
+set -eu
+. "$(dirname "$0")/lib.sh"
+cd "$root"
+
+model=$(scripts/model.sh)
+dir=$(mktemp -d "${TMPDIR:-/tmp}/agentgraph-demo-XXXXXX")
+cp -R examples/reviews/. "$dir"
+AGENTGRAPH_MODEL=$model
+export AGENTGRAPH_MODEL
+
+echo "== three reviews, one agent, one schema: $dir"
+(cd "$dir" && find agents -type f | LC_ALL=C sort)
+echo "== agentgraph run --once $dir"
+bin/agentgraph run --once "$dir"
+echo "== the answers"
+for f in "$dir"/agents/rater/output/*; do
+	printf '%s\n  ' "${f#"$dir/"}"
+	cat "$f"
+	echo
+done
+echo "== done; look around in $dir, drop a file into agents/rater/input and run it again"
