@@ -53,7 +53,7 @@ fi
 
 have rustc || "$root/scripts/deps.sh" native
 host=$(machine)
-deps=$({ printf '%s\n' "$host"; cat "$crate/Cargo.lock"; } | sha256 | cut -c1-32)
+deps=$({ printf '%s\n' "$host"; cat "$crate/Cargo.lock" "$crate/.cargo/config.toml" "$crate"/compat/*; } | sha256 | cut -c1-32)
 key=$({
 	printf '%s\n' "$deps"
 	cd "$crate"
