@@ -1,0 +1,66 @@
+package agents
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// realPath resolves the symbolic links of path; what does not exist yet is
+// kept as it is written below the deepest folder that does.
+func realPath(path string) (string, error) {
+	rest := ""
+	for p := filepath.Clean(path); ; {
+		real, err := filepath.EvalSymlinks(p)
+		if err == nil {
+			return filepath.Join(real, rest), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		if _, lerr := os.Lstat(p); lerr == nil {
+			return "", err // a link that leads nowhere
+		}
+		parent := filepath.Dir(p)
+		if parent == p {
+			return "", err
+		}
+		rest = filepath.Join(filepath.Base(p), rest)
+		p = parent
+	}
+}
+
+// inside reports whether path, both resolved, is root or lies below it.
+func inside(root, path string) bool {
+	return path == root || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+string(filepath.Separator))
+}
+
+// Rel is path relative to the graph, with forward slashes; a path outside is
+// returned as it is.
+func (g *Graph) Rel(path string) string { return rel(g.Root, path) }
+
+func rel(root, path string) string {
+	if !inside(root, path) {
+		return filepath.ToSlash(path)
+	}
+	r, err := filepath.Rel(root, path)
+	if err != nil {
+		return filepath.ToSlash(path)
+	}
+	return filepath.ToSlash(r)
+}
+
+// nameProblem says why a name cannot be kept in records and messages.
+func nameProblem(name string) string {
+	if !utf8.ValidString(name) {
+		return "its name is not UTF-8"
+	}
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		return "its name holds a control character"
+	}
+	return ""
+}

@@ -1,0 +1,128 @@
+package agents
+
+import (
+	"go.yaml.in/yaml/v4"
+)
+
+// The structs of this file are the settings as they are written. A nil field
+// was not written. Tags:
+//
+//	doc      what the key does, for docs/settings.md
+//	default  what holds when it is not written, for docs/settings.md
+//	enum     the words it takes
+//	min, max bounds of a number or duration
+//	later    the key is known but what it asks for does not exist yet; it is
+//	         refused by name, so that nobody relies on it in vain
+//	path     a path, relative to the file it stands in
+
+// graphFile is agentgraph.yaml.
+type graphFile struct {
+	Models    map[string]*ModelSpec `yaml:"models" doc:"The models of this graph, by name."`
+	Defaults  *Options              `yaml:"defaults" doc:"What holds for every agent that says nothing else."`
+	Limits    *LimitOptions         `yaml:"limits" doc:"Bounds, for every agent that says nothing else."`
+	Settle    *Duration             `yaml:"settle" default:"200ms" min:"0s" max:"1h" doc:"How long size and time of a file must stay equal before it is an input. Where a read lease can be had (Linux, own files), a file that no writer has open is ready at once unless this is written."`
+	MaxSettle *Duration             `yaml:"max_settle" default:"10s" min:"0s" max:"24h" doc:"A file that keeps changing or stays open is taken after this time."`
+	Rescan    *Duration             `yaml:"rescan" default:"30s" min:"100ms" max:"24h" doc:"How often every folder is compared with the ledger, whatever the watcher reports."`
+	Watch     *string               `yaml:"watch" default:"auto" enum:"auto,notify,poll" doc:"auto: notifications, and polling where there are none (network file systems, watch limit). notify, poll: that alone."`
+}
+
+// agentFile is agents/<name>/agent.yaml.
+type agentFile struct {
+	Options   `yaml:",inline"`
+	Inputs    []string      `yaml:"inputs" default:"[input]" path:"1" doc:"Folders whose files start turns, relative to the agent's folder. Another agent's output folder makes an edge."`
+	Join      *string       `yaml:"join" default:"any" enum:"any,all" doc:"any: each file is a turn of its own. all: one turn per complete set, one file of each folder, with the same lineage."`
+	MaxHops   *int          `yaml:"max_hops" default:"8" min:"0" max:"1000000" doc:"How many edges an input may have passed. Cycles are refused unless an agent in them sets this itself."`
+	Limits    *LimitOptions `yaml:"limits" doc:"Bounds for this agent."`
+	Settle    *Duration     `yaml:"settle" default:"the graph's" min:"0s" max:"1h" doc:"As in agentgraph.yaml. An agent that sets it always waits that long."`
+	MaxSettle *Duration     `yaml:"max_settle" default:"the graph's" min:"0s" max:"24h" doc:"As in agentgraph.yaml."`
+}
+
+// Options are the keys that defaults: and an agent share.
+type Options struct {
+	Model          *string          `yaml:"model" default:"–" doc:"A name from models:, a path ending in .gguf, or script:FILE."`
+	Fallback       []string         `yaml:"fallback" default:"–" later:"1" doc:"Models to try in order when model cannot be had."`
+	Prompt         *string          `yaml:"prompt" default:"none" doc:"Text that joins the system message after the files of system/."`
+	SchemaInPrompt *bool            `yaml:"schema_in_prompt" default:"true" doc:"Whether the system message ends with the schema."`
+	Sampling       *SamplingOptions `yaml:"sampling" doc:"How tokens are chosen."`
+	History        *int             `yaml:"history" default:"0" min:"0" max:"10000" doc:"How many earlier turns of this agent (input and answer) stand in the prompt."`
+	Samples        *int             `yaml:"samples" default:"1" min:"1" later:"1" doc:"Answers per input."`
+	Output         *OutputOptions   `yaml:"output" doc:"What answers are held to."`
+	Tools          []yaml.Node      `yaml:"tools" default:"none" later:"1" doc:"Tools the model may call."`
+	MaxToolRounds  *int             `yaml:"max_tool_rounds" default:"8" min:"0" later:"1" doc:"Rounds of tool calls per turn."`
+	ToolFormat     *string          `yaml:"tool_format" default:"the model's" later:"1" doc:"How calls are written in the model's text."`
+	ToolOutput     *string          `yaml:"tool_output" default:"none" path:"1" later:"1" doc:"A folder that gets the results of tool calls."`
+	StreamOutput   *string          `yaml:"stream_output" default:"none" path:"1" later:"1" doc:"A folder that gets the text as it is generated."`
+	KeepStream     *bool            `yaml:"keep_stream" default:"false" later:"1" doc:"Whether a stream file stays after its turn."`
+	Thinking       *bool            `yaml:"thinking" default:"the template's" doc:"Switches a template's reasoning on or off."`
+	Concurrency    *int             `yaml:"concurrency" default:"1" min:"1" max:"1024" doc:"Turns of one agent that run at once; answers are published in the order the inputs were claimed."`
+	Retries        *int             `yaml:"retries" default:"3" min:"0" max:"1000" doc:"Further attempts after one that failed and may work later."`
+	Timeout        *Duration        `yaml:"timeout" default:"10m" min:"1ms" max:"240h" doc:"Bound of one attempt."`
+	Determinism    *string          `yaml:"determinism" default:"fast" enum:"fast,solo" doc:"solo: the same answer every time, alone in the batch."`
+}
+
+// SamplingOptions are the keys of sampling:.
+type SamplingOptions struct {
+	Temperature *float64 `yaml:"temperature" default:"0" min:"0" max:"100" doc:"0 always takes the likeliest token."`
+	TopK        *int     `yaml:"top_k" default:"off" min:"0" doc:"Only the K likeliest tokens."`
+	TopP        *float64 `yaml:"top_p" default:"off" min:"0" max:"1" doc:"Only the likeliest tokens that add up to this probability."`
+	MinP        *float64 `yaml:"min_p" default:"off" min:"0" max:"1" doc:"Only tokens at least this likely, relative to the likeliest."`
+	Seed        *uint64  `yaml:"seed" default:"drawn, and recorded" doc:"Makes a sampled answer repeatable."`
+	MaxTokens   *int     `yaml:"max_tokens" default:"1024 for a shaped answer, what the context leaves for a free one" min:"1" doc:"Most tokens of an answer."`
+	Logprobs    *int     `yaml:"logprobs" default:"0" min:"0" later:"1" doc:"Alternatives per token to record."`
+}
+
+// OutputOptions are the keys of output:.
+type OutputOptions struct {
+	Enforce *string        `yaml:"enforce" default:"mask" enum:"mask,validate" doc:"mask: refuse what cannot be held while generating. validate: let local validation decide that part."`
+	Formats *string        `yaml:"formats" default:"mask" enum:"mask,assert,ignore" doc:"What JSON Schema's format does."`
+	Schema  *yaml.Node     `yaml:"schema" default:"none" later:"1" doc:"A schema written here; for calls only. An agent's schema is the .schema-* file in system/."`
+	Repair  *RepairOptions `yaml:"repair" doc:"One bounded second attempt at an invalid answer."`
+}
+
+// RepairOptions are the keys of output.repair:.
+type RepairOptions struct {
+	Enabled          *bool `yaml:"enabled" default:"false" doc:"Whether an invalid answer is repaired once."`
+	MaxFeedbackBytes *int  `yaml:"max_feedback_bytes" default:"4096" min:"512" max:"4096" doc:"Bound of the message that says what is wrong."`
+}
+
+// LimitOptions are the keys of limits:.
+type LimitOptions struct {
+	Preset         *string `yaml:"preset" default:"standard" enum:"standard,strict" doc:"The bounds that hold where no other key says more."`
+	SchemaBytes    *int    `yaml:"schema_bytes" default:"1048576; strict 65536" min:"1" doc:"Size of a schema file."`
+	SchemaNodes    *int    `yaml:"schema_nodes" default:"16384; strict 4096" min:"1" doc:"JSON values in a schema."`
+	SchemaDepth    *int    `yaml:"schema_depth" default:"64; strict 32" min:"1" max:"1000" doc:"Nesting of a schema."`
+	SchemaVisits   *int    `yaml:"schema_visits" default:"65536; strict 4096" min:"1" doc:"Schema objects visited with every reference expanded."`
+	AnswerBytes    *int    `yaml:"answer_bytes" default:"1048576" min:"1" doc:"Size of an answer."`
+	AnswerNodes    *int    `yaml:"answer_nodes" default:"65536" min:"1" doc:"JSON values in an answer."`
+	AnswerDepth    *int    `yaml:"answer_depth" default:"64" min:"1" max:"1000" doc:"Nesting of an answer."`
+	ValidationWork *int    `yaml:"validation_work" default:"16777216" min:"1" doc:"Schema objects applied to instance nodes."`
+	InputBytes     *int    `yaml:"input_bytes" default:"1048576" min:"1" doc:"Size of an input."`
+	ModelCalls     *int    `yaml:"model_calls" default:"max_tool_rounds + 2" min:"1" doc:"Calls of the model per turn."`
+}
+
+// ModelSpec is one entry of models:. Exactly one of GGUF, Script, Server and
+// Plugin is written.
+type ModelSpec struct {
+	// Name is the key in models:, or what stood on the command line.
+	Name string `yaml:"-"`
+
+	GGUF       string    `yaml:"gguf" default:"–" path:"1" doc:"A GGUF file, run in this process."`
+	Context    int       `yaml:"context" default:"the file's, at most 4096" min:"0" doc:"Tokens of prompt and answer."`
+	Parallel   int       `yaml:"parallel" default:"the engine's" min:"0" max:"1024" doc:"Turns that run at once on this model."`
+	Threads    int       `yaml:"threads" default:"physical cores" min:"0" max:"4096" doc:"CPU threads."`
+	GPULayers  int       `yaml:"gpu_layers" default:"0" min:"0" doc:"Layers on a GPU."`
+	IdleUnload *Duration `yaml:"idle_unload" default:"never" later:"1" doc:"Free the model after this time without a turn."`
+
+	Script string `yaml:"script" default:"–" path:"1" doc:"A file of scripted answers, to try a graph without a model."`
+
+	Server         string     `yaml:"server" default:"–" later:"1" doc:"The kind of server."`
+	URL            string     `yaml:"url" default:"–" later:"1" doc:"Where the server listens."`
+	Model          string     `yaml:"model" default:"–" later:"1" doc:"The server's name for the model."`
+	Key            *yaml.Node `yaml:"key" default:"none" later:"1" doc:"Where the key comes from: {env: NAME} or {file: PATH}."`
+	ServerCommand  *yaml.Node `yaml:"server_command" default:"none" later:"1" doc:"Command that starts the server."`
+	StartupTimeout *Duration  `yaml:"startup_timeout" default:"5m" later:"1" doc:"How long the server may take to start."`
+	TLSCA          string     `yaml:"tls_ca" default:"the system's" path:"1" later:"1" doc:"Certificates to trust."`
+	Proxy          string     `yaml:"proxy" default:"none" later:"1" doc:"Proxy for this server."`
+	Plugin         *yaml.Node `yaml:"plugin" default:"–" later:"1" doc:"A program that answers."`
+	Constraints    *yaml.Node `yaml:"constraints" default:"as probed" later:"1" doc:"What the engine is declared to hold."`
+}
