@@ -1,40 +1,124 @@
 package constraint
 
+import (
+	"errors"
+
+	"agentgraph/constraint/internal/llg"
+)
+
+// ErrCancelled is the error of a Matcher after Cancel.
+var ErrCancelled = llg.ErrCancelled
+
+// ErrTooCostly marks the error of a Matcher whose grammar is right and costs
+// more than its bounds allow at this place of the answer.
+var ErrTooCostly = errors.New("the grammar is too costly for its bounds here")
+
 // Matcher holds one answer to its promise, token by token. It belongs to one
-// goroutine; only Cancel may be called from another.
-type Matcher struct{}
+// goroutine; only Cancel may be called from another. Use after Close panics.
+type Matcher struct {
+	m   *llg.Matcher
+	v   *Vocabulary
+	num *numberState // nil for all kinds but JSON
+}
 
 // NewMatcher returns a matcher at the start of an answer. The grammar is
-// compiled once per vocabulary and cloned afterwards. The matcher must be
-// closed before the vocabulary.
-func (c *Constraint) NewMatcher(v *Vocabulary) (*Matcher, error) { return nil, ErrNotBuilt }
+// compiled once per vocabulary and cloned afterwards. A grammar that compiled
+// on bytes and does not on v is a *Refusal.
+func (c *Constraint) NewMatcher(v *Vocabulary) (*Matcher, error) {
+	if !llg.Built {
+		return nil, c.refuse(&Refusal{Reason: ErrNotBuilt.Error(), NotNative: true})
+	}
+	m, err := v.matcher(c.grammar, c.engineLimits())
+	if err != nil {
+		return nil, c.engineRefusal(err)
+	}
+	out := &Matcher{m: m, v: v}
+	if c.spec.Kind == JSON {
+		out.num = &numberState{caps: c.caps}
+	}
+	return out, nil
+}
 
 // Mask fills dst (Vocabulary.MaskWords words): bit i%32 of word i/32 says that
 // token i may come next. The bits of end tokens are set exactly when the
 // answer may end here.
-func (m *Matcher) Mask(dst []uint32) error { return ErrNotBuilt }
+func (m *Matcher) Mask(dst []uint32) error {
+	if err := m.m.Mask(dst); err != nil {
+		return matcherError(err)
+	}
+	if m.num != nil && m.num.inNumber {
+		m.num.capDigits(m.v, dst)
+	}
+	return nil
+}
+
+// forcedAtOnce bounds the tokens one call of Forced returns.
+const forcedAtOnce = 256
 
 // Forced appends to buf[:0] the tokens that the grammar leaves no choice
 // about, possibly none. It does not consume them.
-func (m *Matcher) Forced(buf []uint32) ([]uint32, error) { return nil, ErrNotBuilt }
+func (m *Matcher) Forced(buf []uint32) ([]uint32, error) {
+	if cap(buf) < forcedAtOnce {
+		buf = make([]uint32, forcedAtOnce)
+	}
+	buf = buf[:cap(buf)]
+	n, err := m.m.Forced(buf)
+	if err != nil {
+		return nil, matcherError(err)
+	}
+	return buf[:n], nil
+}
 
 // Accept consumes tokens; a token the mask does not allow is an error, and
 // the matcher is of no use afterwards.
-func (m *Matcher) Accept(tokens ...uint32) error { return ErrNotBuilt }
+func (m *Matcher) Accept(tokens ...uint32) error {
+	if err := m.m.Consume(tokens); err != nil {
+		return matcherError(err)
+	}
+	if m.num != nil {
+		for _, t := range tokens {
+			if int(t) < len(m.v.tokens) && !m.v.isEOS[t] {
+				m.num.feed(m.v.tokens[t])
+			}
+		}
+	}
+	return nil
+}
 
 // Stopped reports that nothing more can follow: the answer is complete, or
 // the matcher failed or was cancelled.
-func (m *Matcher) Stopped() bool { return true }
+func (m *Matcher) Stopped() bool { return m.m.Stopped() }
 
 // Accepting reports that the answer may end here.
-func (m *Matcher) Accepting() bool { return false }
+func (m *Matcher) Accepting() bool { return m.m.Accepting() }
 
-// Cancel makes a running Mask return soon, and every later call fail. It may
-// be called from any goroutine, also after Close.
-func (m *Matcher) Cancel() {}
+// Cancel makes a running Mask return soon with ErrCancelled, and every later
+// call fail. It may be called from any goroutine, also after Close.
+func (m *Matcher) Cancel() { m.m.Cancel() }
 
-// Clone returns an independent matcher in the same state.
-func (m *Matcher) Clone() *Matcher { return &Matcher{} }
+// Clone returns an independent matcher in the same state, or nil when memory
+// ran out in the engine.
+func (m *Matcher) Clone() *Matcher {
+	c, err := m.m.Clone()
+	if err != nil {
+		return nil
+	}
+	out := &Matcher{m: c, v: m.v}
+	if m.num != nil {
+		n := *m.num
+		out.num = &n
+	}
+	return out
+}
 
 // Close frees the matcher; it is idempotent.
-func (m *Matcher) Close() {}
+func (m *Matcher) Close() { m.m.Close() }
+
+// matcherError marks errors that are about cost.
+func matcherError(err error) error {
+	var e *llg.Error
+	if errors.As(err, &e) && e.Limit {
+		return errors.Join(ErrTooCostly, err)
+	}
+	return err
+}

@@ -97,7 +97,6 @@ unsafe fn init(tokenizer: *const LlgTokenizer, limits: &AgLlgLimits) -> LlgConst
     llguidance::ffi::llg_constraint_init_set_defaults(&mut init, tokenizer);
     init.log_buffer_level = 0;
     init.log_stderr_level = 0;
-    init.ff_tokens_ok = true;
     let l = &mut init.limits;
     l.verbose_errors = false;
     let set = |v: &mut usize, n: u64| {

@@ -1,0 +1,37 @@
+package constraint
+
+import (
+	"bytes"
+	"errors"
+
+	"agentgraph/constraint/internal/llg"
+)
+
+// compileRegex admits a regular expression that stands for the whole answer.
+func (c *compiled) compileRegex(src []byte) *Refusal {
+	if len(src) == 0 {
+		return &Refusal{Construct: "empty", Reason: "the regular expression is empty", Hint: "write one, or remove the file"}
+	}
+	if i := bytes.IndexByte(src, 0); i >= 0 {
+		return at(src, i, &Refusal{Construct: "NUL", Reason: "a NUL byte", Hint: `write it as \x00`})
+	}
+	c.grammar = grammarKey{llg.Regex, string(src)}
+	c.judge = &grammarJudge{c, c.grammar}
+	return c.engineOrRefusal(Regex, src)
+}
+
+// engineOrRefusal compiles the grammar and words what the engine refuses.
+func (c *compiled) engineOrRefusal(kind Kind, src []byte) *Refusal {
+	err := c.tryEngine(c.grammar)
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, ErrNotBuilt) {
+		return &Refusal{Reason: ErrNotBuilt.Error(), NotNative: true}
+	}
+	var e *llg.Error
+	if !errors.As(err, &e) {
+		return &Refusal{Reason: err.Error()}
+	}
+	return engineRefusal(kind, src, e)
+}
