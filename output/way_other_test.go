@@ -1,0 +1,7 @@
+//go:build !linux
+
+package output
+
+import "testing"
+
+func setNoRenameat2(*testing.T) {}
