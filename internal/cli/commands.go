@@ -5,10 +5,12 @@ import "github.com/spf13/cobra"
 // The groups are the order in which help lists the commands.
 
 func (a *app) workCommands() []*cobra.Command {
-	return []*cobra.Command{a.initCommand()}
+	return []*cobra.Command{a.initCommand(), a.respondCommand()}
 }
 
-func (a *app) lookCommands() []*cobra.Command { return nil }
+func (a *app) lookCommands() []*cobra.Command {
+	return []*cobra.Command{a.checkCommand(), a.renderCommand(), a.showCommand(), a.graphCommand()}
+}
 
 func (a *app) controlCommands() []*cobra.Command { return nil }
 

@@ -1,0 +1,331 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"agentgraph/agents"
+	"agentgraph/constraint"
+	"agentgraph/model"
+	"agentgraph/model/script"
+)
+
+func (a *app) checkCommand() *cobra.Command {
+	var enforce, model string
+	var spec specFlags
+	cmd := &cobra.Command{
+		Use:   "check [DIR | SCHEMA-FILE]",
+		Short: "Every fault of settings, schema files, grammars and the graph at once",
+		Long: `Checks a graph, or one schema file, without running a model. Each finding is
+"file:line:col: error or warning: what is wrong; what to do".
+
+For a schema file by itself it also says what would hold each answer: a mask
+while generating, or validation afterwards (with --enforce validate).
+
+Exit codes: 0 nothing found, 1 warnings, 2 errors.`,
+		Example: `
+  agentgraph check mygraph
+  agentgraph check rating.json
+  agentgraph check --lark answer.lark
+  agentgraph check --enforce validate --json rating.json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch constraint.Enforce(enforce) {
+			case "", constraint.EnforceMask, constraint.EnforceValidate:
+			default:
+				return fmt.Errorf("--enforce %s: it is mask or validate", enforce)
+			}
+			target := dirArg(args)
+			given, _, err := spec.read(cmd, a.stdin)
+			if err != nil {
+				return err
+			}
+			info, statErr := os.Stat(target)
+			switch {
+			case given != nil && len(args) > 0:
+				return errors.New("give a folder or file, or one of --schema, --regex, --lark and --llg, not both")
+			case given != nil:
+				return a.checkSpec(given, enforce)
+			case statErr != nil:
+				return statErr
+			case info.IsDir():
+				return a.checkGraph(target, model)
+			}
+			s, _, err := sourceFile(target, constraint.JSON, a.stdin)
+			if err != nil {
+				return err
+			}
+			return a.checkSpec(s, enforce)
+		},
+	}
+	spec.add(cmd)
+	cmd.Flags().StringVar(&enforce, "enforce", "", "for a schema file: `mask` or validate")
+	cmd.Flags().StringVar(&model, "model", "", "check with this `MODEL` for every agent")
+	a.jsonFlag(cmd, "print one JSON object with every finding")
+	return cmd
+}
+
+// checkReport is what check --json prints.
+type checkReport struct {
+	Findings []agents.Finding `json:"findings"`
+	Agents   *int             `json:"agents,omitempty"`
+	// Of a schema file by itself:
+	EnforcedBy constraint.EnforcedBy `json:"enforced_by,omitempty"`
+	Validated  []unmasked            `json:"validated,omitempty"`
+}
+
+// unmasked is a construct that validation decides.
+type unmasked struct {
+	Construct string `json:"construct"`
+	Path      string `json:"path"`
+	Line      int    `json:"line,omitempty"`
+	Column    int    `json:"column,omitempty"`
+}
+
+func (a *app) checkGraph(dir, model string) error {
+	g, err := loadGraph(dir, model)
+	if err != nil {
+		return err
+	}
+	findings := slices.Clone(g.Findings)
+	models := map[modelKey][]agents.Finding{}
+	for _, ag := range g.Agents {
+		if ag.Err != nil {
+			continue // among the findings
+		}
+		findings = append(findings, checkAgent(ag)...)
+		key := keyOf(ag.Settings.ModelSpec)
+		if _, done := models[key]; !done {
+			models[key] = checkModel(g, ag.Settings.ModelSpec)
+			findings = append(findings, models[key]...)
+		}
+	}
+	for i := range findings {
+		f := &findings[i]
+		if f.File != "" && !filepath.IsAbs(f.File) {
+			f.File = filepath.Join(dir, filepath.FromSlash(f.File))
+		}
+	}
+	n := len(g.Agents)
+	return a.report(checkReport{Findings: findings, Agents: &n}, fmt.Sprintf("%s: %s", dir, counted(n, "agent")))
+}
+
+// checkAgent finds what would refuse the agent's turns whatever the input.
+func checkAgent(ag *agents.Agent) []agents.Finding {
+	req, err := ag.Turn([]agents.Input{{Path: "check", Data: []byte("check")}})
+	if err != nil {
+		var e *agents.Error
+		if errors.As(err, &e) {
+			return []agents.Finding{e.Finding}
+		}
+		return []agents.Finding{{Severity: agents.SeverityError, Agent: ag.Name, Msg: err.Error()}}
+	}
+	if req.Spec == nil {
+		return nil
+	}
+	found := checkConstraint(*req.Spec, req.ConstraintOptions, engineOf(ag.Settings.ModelSpec))
+	for i := range found {
+		found[i].Agent = ag.Name
+	}
+	return found
+}
+
+// checkConstraint finds what is wrong with a promise and what is doubtful.
+func checkConstraint(spec constraint.Spec, opt constraint.Options, engine constraint.Engine) []agents.Finding {
+	c, err := constraint.Compile(spec, opt)
+	if err == nil {
+		_, err = c.Admit(engine)
+	}
+	if err != nil {
+		return []agents.Finding{refusalFinding(err, spec.File)}
+	}
+	var found []agents.Finding
+	if spec.Kind == constraint.JSON {
+		for _, o := range openObjects(spec.Source) {
+			found = append(found, agents.Finding{
+				File: spec.File, Line: o.line, Col: o.col, Severity: agents.SeverityWarning,
+				Msg:  fmt.Sprintf("the object at %s is open: answers may have members that it does not name", pointerText(o.path)),
+				Hint: `add "additionalProperties": false, or true to say that it is meant`,
+			})
+		}
+	}
+	return found
+}
+
+func pointerText(p string) string {
+	if p == "" {
+		return "the top"
+	}
+	return p
+}
+
+func refusalFinding(err error, file string) agents.Finding {
+	f := agents.Finding{File: file, Severity: agents.SeverityError, Msg: err.Error()}
+	var r *constraint.Refusal
+	if errors.As(err, &r) {
+		f.Line, f.Col, f.Msg, f.Hint = r.Line, r.Column, r.Reason, r.Hint
+	}
+	return f
+}
+
+// engineOf is what the model's engine holds, without loading it.
+func engineOf(spec agents.ModelSpec) constraint.Engine {
+	if spec.Script != "" {
+		if m, err := script.Open(spec.Script); err == nil {
+			defer m.Close()
+			return m.Capabilities().Engine
+		}
+	}
+	return constraint.LocalEngine(modelName(spec))
+}
+
+// checkModel finds out whether the model's file is there and of its kind.
+func checkModel(g *agents.Graph, spec agents.ModelSpec) []agents.Finding {
+	if spec.Script != "" {
+		m, err := script.Open(spec.Script)
+		if err != nil {
+			return []agents.Finding{modelFinding(g, spec, err)}
+		}
+		m.Close()
+		return nil
+	}
+	if err := checkGGUF(spec.GGUF); err != nil {
+		return []agents.Finding{modelFinding(g, spec, err)}
+	}
+	return nil
+}
+
+func modelFinding(g *agents.Graph, spec agents.ModelSpec, err error) agents.Finding {
+	f := agents.Finding{Severity: agents.SeverityError, Msg: err.Error()}
+	var at *script.FileError
+	var me *model.Error
+	switch {
+	case errors.As(err, &at):
+		f.File, f.Line, f.Col, f.Msg = g.Rel(at.File), at.Line, at.Column, at.Msg
+	case errors.As(err, &me):
+		f.Msg = me.Err.Error()
+	}
+	return f
+}
+
+// checkGGUF looks at the file's first bytes; loading says the rest.
+func checkGGUF(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return missingModel(path)
+		}
+		return err
+	}
+	defer f.Close()
+	magic := make([]byte, 4)
+	if _, err := f.Read(magic); err != nil || string(magic) != "GGUF" {
+		return fmt.Errorf("%s is not a GGUF file: it does not begin with GGUF", path)
+	}
+	return nil
+}
+
+func (a *app) checkSpec(spec *constraint.Spec, enforce string) error {
+	engine := constraint.LocalEngine("")
+	opt := constraint.Options{Enforce: constraint.Enforce(enforce)}
+	report := checkReport{Findings: checkConstraint(*spec, opt, engine)}
+	if c, err := constraint.Compile(*spec, opt); err == nil {
+		if by, err := c.Admit(engine); err == nil {
+			report.EnforcedBy = by
+			for _, u := range c.Unmasked() {
+				report.Validated = append(report.Validated, unmasked{u.Construct, u.Path, u.Line, u.Column})
+			}
+		}
+	}
+	name := spec.File
+	if name == "" {
+		name = "the schema"
+	}
+	summary := fmt.Sprintf("%s: %s", name, kindText(spec.Kind))
+	if report.EnforcedBy != "" {
+		summary += fmt.Sprintf(", held by %s (%s)", report.EnforcedBy, engine.Name)
+	}
+	for _, u := range report.Validated {
+		summary += fmt.Sprintf("\n  validation decides '%s' at %s", u.Construct, pointerText(u.Path))
+	}
+	return a.report(report, summary)
+}
+
+func kindText(k constraint.Kind) string {
+	switch k {
+	case constraint.JSON:
+		return "JSON Schema"
+	case constraint.Regex:
+		return "regular expression"
+	case constraint.Lark:
+		return "Lark grammar"
+	case constraint.LLG:
+		return "llguidance grammar"
+	}
+	return string(k)
+}
+
+// report prints findings as data and ends with the code they deserve.
+func (a *app) report(r checkReport, summary string) error {
+	errs, warns := 0, 0
+	for _, f := range r.Findings {
+		if f.Severity == agents.SeverityError {
+			errs++
+		} else {
+			warns++
+		}
+	}
+	if a.json {
+		if r.Findings == nil {
+			r.Findings = []agents.Finding{}
+		}
+		enc := json.NewEncoder(a.stdout)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(r); err != nil {
+			return err
+		}
+	} else {
+		for _, f := range r.Findings {
+			fmt.Fprintln(a.stdout, findingText(f))
+		}
+		fmt.Fprintf(a.stderr, "%s; %s, %s\n", summary, counted(errs, "error"), counted(warns, "warning"))
+	}
+	switch {
+	case errs > 0:
+		return exitWith(exitRefused)
+	case warns > 0:
+		return exitWith(exitNotCompleted)
+	}
+	return nil
+}
+
+// findingText is "file:line:col: severity: message; hint".
+func findingText(f agents.Finding) string {
+	place := ""
+	if f.File != "" {
+		place = f.File
+		if f.Line > 0 {
+			place = fmt.Sprintf("%s:%d:%d", f.File, f.Line, max(f.Col, 1))
+		}
+		place += ": "
+	}
+	text := f.Msg
+	if f.Hint != "" {
+		text += "; " + f.Hint
+	}
+	return place + string(f.Severity) + ": " + strings.TrimSpace(text)
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"agentgraph/agents"
+	"agentgraph/model"
+	"agentgraph/model/script"
+)
+
+// smallModel is the file that "make model" fetches.
+const smallModel = "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+// cacheDir is where the native library and the small model are kept.
+func cacheDir() string {
+	if d := os.Getenv("XDG_CACHE_HOME"); d != "" {
+		return filepath.Join(d, "agentgraph")
+	}
+	home, _ := os.UserHomeDir()
+	return filepath.Join(home, ".cache", "agentgraph")
+}
+
+// stateDir is where audit and threads live outside a graph.
+func stateDir() string {
+	if d := os.Getenv("XDG_STATE_HOME"); d != "" {
+		return filepath.Join(d, "agentgraph")
+	}
+	home, _ := os.UserHomeDir()
+	return filepath.Join(home, ".local", "state", "agentgraph")
+}
+
+// absModel makes a model's name from the command line or the environment
+// independent of the working folder; names of models: stay as they are.
+func absModel(name string) string {
+	if spec, ok := agents.ParseModel(name, workingDir()); ok {
+		if spec.Script != "" {
+			return "script:" + spec.Script
+		}
+		return spec.GGUF
+	}
+	return name
+}
+
+func workingDir() string {
+	d, err := os.Getwd()
+	if err != nil {
+		return "."
+	}
+	return d
+}
+
+// defaultModel is what answers where neither a flag nor settings name a
+// model. The file may not be there; opening it says what to do then.
+func defaultModel() string {
+	if m := os.Getenv("AGENTGRAPH_MODEL"); m != "" {
+		return absModel(m)
+	}
+	return filepath.Join(cacheDir(), smallModel)
+}
+
+// models opens each model once and closes all of them at the end. It is safe
+// for use by many goroutines.
+type models struct {
+	// find resolves a name to what is to be opened.
+	find func(name string) (agents.ModelSpec, error)
+
+	mu   sync.Mutex
+	open map[modelKey]*openModel
+}
+
+// modelKey is what makes two entries the same model in memory.
+type modelKey struct {
+	gguf, script                          string
+	context, parallel, threads, gpuLayers int
+}
+
+func keyOf(s agents.ModelSpec) modelKey {
+	return modelKey{s.GGUF, s.Script, s.Context, s.Parallel, s.Threads, s.GPULayers}
+}
+
+type openModel struct {
+	ready chan struct{}
+	m     model.Model
+	err   error
+}
+
+func newModels(find func(string) (agents.ModelSpec, error)) *models {
+	return &models{find: find, open: map[modelKey]*openModel{}}
+}
+
+// Model returns the model of that name, opening it when it is not open. A
+// failure is not kept: the next call tries again.
+func (ms *models) Model(ctx context.Context, name string) (model.Model, error) {
+	spec, err := ms.find(name)
+	if err != nil {
+		return nil, err
+	}
+	return ms.get(ctx, spec)
+}
+
+func (ms *models) get(ctx context.Context, spec agents.ModelSpec) (model.Model, error) {
+	key := keyOf(spec)
+	ms.mu.Lock()
+	o, ok := ms.open[key]
+	if !ok {
+		o = &openModel{ready: make(chan struct{})}
+		ms.open[key] = o
+		go func() {
+			o.m, o.err = openSpec(spec)
+			if o.err != nil {
+				ms.mu.Lock()
+				if ms.open[key] == o {
+					delete(ms.open, key)
+				}
+				ms.mu.Unlock()
+			}
+			close(o.ready)
+		}()
+	}
+	ms.mu.Unlock()
+	select {
+	case <-o.ready:
+		return o.m, o.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Close frees every model that was opened.
+func (ms *models) Close() error {
+	ms.mu.Lock()
+	open := ms.open
+	ms.open = map[modelKey]*openModel{}
+	ms.mu.Unlock()
+	var errs []error
+	for _, o := range open {
+		<-o.ready
+		if o.m != nil {
+			errs = append(errs, o.m.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func openSpec(spec agents.ModelSpec) (model.Model, error) {
+	switch {
+	case spec.Script != "":
+		return script.Open(spec.Script)
+	case spec.GGUF != "":
+		if _, err := os.Stat(spec.GGUF); errors.Is(err, fs.ErrNotExist) {
+			return nil, unavailable(spec, missingModel(spec.GGUF))
+		}
+		return openGGUF(spec)
+	}
+	return nil, fmt.Errorf("model %q names no file", spec.Name)
+}
+
+// missingModel says what to do about a GGUF file that is not there.
+func missingModel(path string) error {
+	if path == filepath.Join(cacheDir(), smallModel) {
+		return fmt.Errorf("no model is set, and the small one is not in %s; fetch it with 'make model', or name a .gguf file with --model, AGENTGRAPH_MODEL or model: in the settings", filepath.Dir(path))
+	}
+	return fmt.Errorf("there is no file %s; name a .gguf file that is there", path)
+}
+
+func unavailable(spec agents.ModelSpec, err error) error {
+	return &model.Error{Kind: model.Unavailable, Delivery: model.NotSent, Model: modelName(spec), Err: err}
+}
+
+// modelName is a short name for people.
+func modelName(spec agents.ModelSpec) string {
+	switch {
+	case spec.Name != "" && !strings.ContainsAny(spec.Name, `/\`):
+		return spec.Name
+	case spec.GGUF != "":
+		return filepath.Base(spec.GGUF)
+	case spec.Script != "":
+		return filepath.Base(spec.Script)
+	}
+	return spec.Name
+}
