@@ -31,10 +31,11 @@ func (r *run) admit() *record.Error {
 			Message: fmt.Sprintf("repair: max_feedback_bytes is %d", n),
 			Hint:    fmt.Sprintf("set it between %d and %d", minFeedback, maxFeedback)}
 	}
-	if req.Sampling.MaxTokens < 0 {
-		return &record.Error{Code: record.SettingsInvalid,
-			Message: fmt.Sprintf("sampling: max_tokens is %d", req.Sampling.MaxTokens),
-			Hint:    "set it to 1 or more, or leave it out"}
+	if e := checkSampling(req.Sampling); e != nil {
+		return e
+	}
+	if e := checkSpec(req); e != nil {
+		return e
 	}
 	if req.ModelCalls < 0 {
 		return &record.Error{Code: record.SettingsInvalid,
@@ -61,6 +62,56 @@ func (r *run) admit() *record.Error {
 	r.con, r.promised = con, by
 	opt := con.Options()
 	r.rec.Request.Constraint.Enforce, r.rec.Request.Constraint.Formats = opt.Enforce, opt.Formats
+	return nil
+}
+
+// checkSampling keeps out what a record could not hold.
+func checkSampling(s model.Sampling) *record.Error {
+	bad := func(key string, v any, hint string) *record.Error {
+		return &record.Error{Code: record.SettingsInvalid, Message: fmt.Sprintf("sampling: %s is %v", key, v), Hint: hint}
+	}
+	within := func(v, most float64) bool { return v >= 0 && v <= most } // not NaN
+	switch {
+	case !within(s.Temperature, 100):
+		return bad("temperature", s.Temperature, "set it between 0 and 100; 0 is greedy")
+	case s.TopK < 0:
+		return bad("top_k", s.TopK, "set it to 1 or more, or leave it out")
+	case !within(s.TopP, 1):
+		return bad("top_p", s.TopP, "set it between 0 and 1")
+	case !within(s.MinP, 1):
+		return bad("min_p", s.MinP, "set it between 0 and 1")
+	case s.MaxTokens < 0:
+		return bad("max_tokens", s.MaxTokens, "set it to 1 or more, or leave it out")
+	case s.Logprobs < 0:
+		return bad("logprobs", s.Logprobs, "set it to 1 or more, or leave it out")
+	}
+	return nil
+}
+
+// checkSpec keeps out what is no constraint at all.
+func checkSpec(req *Request) *record.Error {
+	if req.Spec == nil {
+		return nil
+	}
+	switch req.Spec.Kind {
+	case constraint.JSON, constraint.Regex, constraint.Lark, constraint.LLG:
+	default:
+		return &record.Error{Code: record.SchemaRefused, File: req.Spec.File,
+			Message: fmt.Sprintf("%q is no kind of constraint", req.Spec.Kind), Hint: "the kinds are json, regex, lark and llg"}
+	}
+	opt := req.ConstraintOptions
+	switch opt.Enforce {
+	case "", constraint.EnforceMask, constraint.EnforceValidate:
+	default:
+		return &record.Error{Code: record.SettingsInvalid,
+			Message: fmt.Sprintf("output: enforce is %q", opt.Enforce), Hint: "it is mask or validate"}
+	}
+	switch opt.Formats {
+	case "", constraint.FormatsMask, constraint.FormatsAssert, constraint.FormatsIgnore:
+	default:
+		return &record.Error{Code: record.SettingsInvalid,
+			Message: fmt.Sprintf("output: formats is %q", opt.Formats), Hint: "it is mask, assert or ignore"}
+	}
 	return nil
 }
 

@@ -111,6 +111,12 @@ func (r *run) fail(ctx context.Context, e *model.Error) {
 		r.rec.Error = r.endedError(status)
 		return
 	}
+	if errors.Is(e, constraint.ErrTooCostly) {
+		r.outcome(e.Partial, record.Outcome{Status: record.LimitExceeded, Limit: "mask_work"})
+		r.rec.Error = &record.Error{Code: record.CodeLimitExceeded, Message: e.Error(),
+			Hint: "simplify the grammar where the answer broke off"}
+		return
+	}
 	code, hint := modelCode(e)
 	r.outcome(e.Partial, record.Outcome{Status: record.Failed, Code: code, Delivery: e.Delivery})
 	r.rec.Error = &record.Error{Code: code, Message: e.Error(), Hint: hint, Retry: e.Retry}

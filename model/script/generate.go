@@ -124,6 +124,9 @@ func (g *generation) run(ctx context.Context, next step) (*model.Response, error
 			return nil, e
 		}
 		if end {
+			if f := g.rep.Error; f != nil {
+				return nil, g.scripted(f, model.MayHaveBeenSent, g.partial())
+			}
 			return g.finish(), nil
 		}
 		if inToken == 0 {
