@@ -48,10 +48,10 @@ func JSON(source []byte, opt Options) (*Schema, error) {
 
 type compiler struct {
 	*document
-	done      map[*value]*schema
-	all       []*schema
-	dynamic   []*schema // schemas with a $dynamicRef or $recursiveRef
-	formats   bool
+	done    map[*value]*schema
+	all     []*schema
+	dynamic []*schema // schemas with a $dynamicRef or $recursiveRef
+	formats bool
 }
 
 // compile returns the schema at a place, compiling it once. References may

@@ -49,29 +49,29 @@ func (d draft) idKeyword() string {
 type shape int
 
 const (
-	anything       shape = iota
-	aSchema              // an object or a boolean (draft 4: an object)
-	schemas              // a non-empty array of schemas
-	schemaMap            // an object of schemas
-	patternMap           // the same, its names regular expressions
-	schemaOrBool         // draft 4's additionalProperties and additionalItems
-	schemaOrList         // items before 2020-12
-	dependencyMap        // an object of schemas or arrays of names
-	namesMap             // an object of arrays of names
-	aNumber              //
-	positive             // a number above zero
-	aCount               // an integer of at least zero
-	aBool                //
-	aString              //
-	aReference           // a URI reference
-	names                // an array of different strings
-	someNames            // the same, not empty
-	typeNames            // one of the seven names, or an array of them
-	anArray              //
-	someValues           // an array of different values, not empty
-	aRegex               // a regular expression
-	anAnchor             // a plain name
-	vocabularyMap        // an object of booleans
+	anything      shape = iota
+	aSchema             // an object or a boolean (draft 4: an object)
+	schemas             // a non-empty array of schemas
+	schemaMap           // an object of schemas
+	patternMap          // the same, its names regular expressions
+	schemaOrBool        // draft 4's additionalProperties and additionalItems
+	schemaOrList        // items before 2020-12
+	dependencyMap       // an object of schemas or arrays of names
+	namesMap            // an object of arrays of names
+	aNumber             //
+	positive            // a number above zero
+	aCount              // an integer of at least zero
+	aBool               //
+	aString             //
+	aReference          // a URI reference
+	names               // an array of different strings
+	someNames           // the same, not empty
+	typeNames           // one of the seven names, or an array of them
+	anArray             //
+	someValues          // an array of different values, not empty
+	aRegex              // a regular expression
+	anAnchor            // a plain name
+	vocabularyMap       // an object of booleans
 )
 
 // keyword says in which drafts [from, until) a member has which form.
