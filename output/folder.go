@@ -15,7 +15,8 @@ import (
 // trusted only while the folder looks as it did after our own last change.
 // A Folder is safe for use by many goroutines and holds nothing open.
 type Folder struct {
-	path string
+	path   string
+	naming sync.Mutex // one publish after the other chooses and takes a name
 
 	mu      sync.Mutex
 	seen    fs.FileInfo        // the folder after our last change; nil means doubt
@@ -26,7 +27,7 @@ type Folder struct {
 type highest struct {
 	pattern Pattern
 	turn    uint64
-	any     bool // false: no answer has a number yet
+	name    string // of the answer with that number; "" when there is none
 }
 
 // A folder is asked for one pattern, and for another after its schema file
@@ -88,17 +89,17 @@ func (d *openFolder) exists(name string) (bool, error) {
 	return err == nil, err
 }
 
-// each calls do for every entry.
-func (d *openFolder) each(do func(fs.DirEntry)) error {
+// each calls do for every name. Types would cost a call of the system each.
+func (d *openFolder) each(do func(name string)) error {
 	list, err := d.root.Open(".")
 	if err != nil {
 		return err
 	}
 	defer list.Close()
 	for {
-		entries, err := list.ReadDir(4096)
-		for _, e := range entries {
-			do(e)
+		names, err := list.Readdirnames(4096)
+		for _, name := range names {
+			do(name)
 		}
 		if err == io.EOF {
 			return nil
@@ -107,6 +108,12 @@ func (d *openFolder) each(do func(fs.DirEntry)) error {
 			return err
 		}
 	}
+}
+
+// isDir reports whether name is a folder.
+func (d *openFolder) isDir(name string) bool {
+	info, err := d.root.Lstat(name)
+	return err == nil && info.IsDir()
 }
 
 // known reports whether the folder looks as it did after our last change.
@@ -154,8 +161,8 @@ func (f *Folder) change(d *openFolder, published string, do func() error) error 
 // count takes a name into account. Called with mu held.
 func (f *Folder) count(name string) {
 	for key, h := range f.highest {
-		if n, ok := h.pattern.Turn(name); ok && (!h.any || n > h.turn) {
-			h.turn, h.any = n, true
+		if n, ok := h.pattern.Turn(name); ok && (h.name == "" || n > h.turn) {
+			h.turn, h.name = n, name
 			f.highest[key] = h
 		}
 	}
@@ -166,14 +173,13 @@ func (f *Folder) count(name string) {
 func (f *Folder) highestTurn(d *openFolder, p Pattern) (turn uint64, any bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if h, ok := f.highest[p.key]; ok && f.known(d) {
-		return h.turn, h.any, nil
-	}
-	if err := f.scan(d, p); err != nil {
-		return 0, false, err
+	if _, ok := f.highest[p.key]; !ok || !f.known(d) {
+		if err := f.scan(d, p); err != nil {
+			return 0, false, err
+		}
 	}
 	h := f.highest[p.key]
-	return h.turn, h.any, nil
+	return h.turn, h.name != "", nil
 }
 
 // scan lists the folder. Called with mu held.
@@ -184,20 +190,29 @@ func (f *Folder) scan(d *openFolder, p Pattern) error {
 		clear(f.highest)
 	}
 	f.highest[p.key] = highest{pattern: p}
-	for key, h := range f.highest {
-		f.highest[key] = highest{pattern: h.pattern}
-	}
 	before, err := d.self.Stat()
 	if err != nil {
 		return err
 	}
-	err = d.each(func(e fs.DirEntry) {
-		if !e.IsDir() {
-			f.count(e.Name())
-		}
-	})
-	if err != nil {
+	f.forget()
+	if err := d.each(f.count); err != nil {
 		return err
+	}
+	for _, h := range f.highest {
+		if h.name == "" || !d.isDir(h.name) {
+			continue
+		}
+		// A folder is no answer; look at the type of every name, once.
+		f.forget()
+		err := d.each(func(name string) {
+			if f.counts(name) && !d.isDir(name) {
+				f.count(name)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		break
 	}
 	after, err := d.self.Stat()
 	if err != nil {
@@ -207,6 +222,23 @@ func (f *Folder) scan(d *openFolder, p Pattern) error {
 		f.seen = after
 	}
 	return nil
+}
+
+// forget drops what is known of the numbers, not of the patterns.
+func (f *Folder) forget() {
+	for key, h := range f.highest {
+		f.highest[key] = highest{pattern: h.pattern}
+	}
+}
+
+// counts reports whether a name has a number in any pattern.
+func (f *Folder) counts(name string) bool {
+	for _, h := range f.highest {
+		if _, ok := h.pattern.Turn(name); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // nextName returns the first name that is free now.
@@ -245,7 +277,7 @@ func (f *Folder) nextName(d *openFolder, p Pattern, started time.Time) (string, 
 // did not know of. Called with mu held.
 func (f *Folder) collide(name string) {
 	for _, h := range f.highest {
-		if n, ok := h.pattern.Turn(name); ok && (!h.any || n > h.turn) {
+		if n, ok := h.pattern.Turn(name); ok && (h.name == "" || n > h.turn) {
 			f.seen = nil
 		}
 	}

@@ -146,6 +146,15 @@ func (p *Pending) NextName(pattern Pattern, started time.Time) (string, error) {
 // nothing was changed, ask NextName again. A path that comes with an error is
 // an answer that stands there but may not survive a power cut.
 func (p *Pending) Commit(name string) (path string, err error) {
+	path, err = p.rename(name)
+	if err != nil {
+		return "", err
+	}
+	return path, p.sync(path)
+}
+
+// rename is the part of Commit that decides who has the name.
+func (p *Pending) rename(name string) (path string, err error) {
 	switch {
 	case p.done:
 		return "", errDone
@@ -166,12 +175,16 @@ func (p *Pending) Commit(name string) (path string, err error) {
 	if err != nil {
 		return "", failure(path, "publishing", err)
 	}
-	err = syncDir(p.dir.self)
+	return path, nil
+}
+
+func (p *Pending) sync(path string) error {
+	err := syncDir(p.dir.self)
 	p.end()
 	if err != nil {
-		return path, failure(path, "syncing the folder", err)
+		return failure(path, "syncing the folder", err)
 	}
-	return path, nil
+	return nil
 }
 
 // folderIsThere refuses to publish into a folder that was moved away.

@@ -26,16 +26,27 @@ func (f *Folder) Publish(ctx context.Context, p Pattern, started time.Time, data
 		}
 	}()
 	for {
-		name, err := pending.NextName(p, started)
-		if err != nil {
-			return "", err
+		path, err := pending.take(p, started)
+		if err == nil {
+			return path, pending.sync(path)
 		}
-		path, err := pending.Commit(name)
 		if !errors.Is(err, fs.ErrExist) {
-			return path, err
+			return "", err
 		}
 		if err := ctx.Err(); err != nil {
 			return "", err
 		}
 	}
+}
+
+// take chooses a name and takes it. Goroutines that share a Folder do so one
+// after the other, and sync together.
+func (p *Pending) take(pattern Pattern, started time.Time) (path string, err error) {
+	p.folder.naming.Lock()
+	defer p.folder.naming.Unlock()
+	name, err := p.NextName(pattern, started)
+	if err != nil {
+		return "", err
+	}
+	return p.rename(name)
 }

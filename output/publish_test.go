@@ -182,6 +182,24 @@ func TestCache(t *testing.T) {
 	step("rating_204.json", 4) // two patterns are remembered
 }
 
+// Folders have no number, however high.
+func TestFoldersDoNotCount(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "rating_3.json", "rating_2.json")
+	for _, name := range []string{"rating_9.json", "rating_4.json", "verdict_1.json"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := Open(dir)
+	if got := publish(t, f, rating, "x"); got != "rating_5.json" { // 4 is taken, 9 does not count
+		t.Error(got)
+	}
+	if got := publish(t, f, mustPattern("verdict", "json"), "x"); got != "verdict_0.json" {
+		t.Error(got)
+	}
+}
+
 // coarseClock makes sure that the folder's change is seen even where the file
 // system's clock ticks slowly.
 func coarseClock(t *testing.T, f *Folder) {

@@ -21,9 +21,9 @@ func Sweep(dir string) (removed []string, err error) {
 	}
 	defer d.close()
 	var names []string
-	err = d.each(func(e fs.DirEntry) {
-		if IsTemp(e.Name()) && e.Type().IsRegular() {
-			names = append(names, e.Name())
+	err = d.each(func(name string) {
+		if IsTemp(name) {
+			names = append(names, name)
 		}
 	})
 	if err != nil {
@@ -32,6 +32,9 @@ func Sweep(dir string) (removed []string, err error) {
 	slices.Sort(names)
 	var errs []error
 	for _, name := range names {
+		if info, err := d.root.Lstat(name); err != nil || !info.Mode().IsRegular() {
+			continue // gone, or not ours
+		}
 		stale, err := d.removeStale(name)
 		if err != nil {
 			errs = append(errs, failure(filepath.Join(dir, name), "removing a temporary file", err))
