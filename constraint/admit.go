@@ -6,10 +6,18 @@ import (
 	"agentgraph/constraint/internal/llg"
 )
 
+// EngineName is the name and version of the engine that makes the masks.
+func EngineName() string {
+	if !llg.Built {
+		return "llguidance"
+	}
+	return llg.Version()
+}
+
 // LocalEngine is what a model that masks in this process can hold. Where says
 // to people where the model is configured.
 func LocalEngine(where string) Engine {
-	e := Engine{Name: llg.Version(), Declared: DeclaredLocal, Where: where}
+	e := Engine{Name: EngineName(), Declared: DeclaredLocal, Where: where}
 	if llg.Built {
 		e.Masks, e.Kinds = true, []Kind{JSON, Regex, Lark, LLG}
 	}

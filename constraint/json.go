@@ -6,6 +6,7 @@ import (
 
 	"agentgraph/constraint/internal/jsontree"
 	"agentgraph/constraint/internal/llg"
+	"agentgraph/constraint/internal/validate"
 )
 
 // parseJSON reads a source that has to be JSON, within its bounds.
@@ -45,11 +46,22 @@ func (c *compiled) compileJSON(src []byte) *Refusal {
 	default:
 		return at(src, tree.Start, &Refusal{Construct: "JSON", Reason: "a JSON Schema is an object, this is " + tree.Kind.String()})
 	}
+	l := c.opt.Limits
+	v, err := validate.JSON(src, validate.Options{
+		AssertFormats: c.opt.Formats == FormatsAssert,
+		Limits:        validate.Limits{AnswerBytes: l.AnswerBytes, AnswerNodes: l.AnswerNodes, AnswerDepth: l.AnswerDepth, Work: l.ValidationWork},
+	})
+	if err != nil {
+		return validateRefusal(err, "")
+	}
+	c.judge = localJudge{v}
 	engine := tree.Clone()
 	compact(engine)
 	c.caps = capsOf(tree)
 	c.grammar = grammarKey{llg.JSONSchema, string(engine.Bytes())}
-	c.judge = &grammarJudge{c, c.grammar}
+	if !llg.Built {
+		return nil
+	}
 	return c.engineOrRefusal(JSON, src)
 }
 

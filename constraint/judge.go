@@ -2,11 +2,30 @@ package constraint
 
 import (
 	"context"
+
+	"agentgraph/constraint/internal/validate"
 )
 
 // judge decides about finished text.
 type judge interface {
 	judge(ctx context.Context, text string) []Diagnostic
+}
+
+// localJudge is a validator in pure Go: a JSON Schema or a whole-answer
+// regular expression.
+type localJudge struct {
+	v interface {
+		Validate(ctx context.Context, text string) []validate.Finding
+	}
+}
+
+func (l localJudge) judge(ctx context.Context, text string) []Diagnostic {
+	found := l.v.Validate(ctx, text)
+	out := make([]Diagnostic, len(found))
+	for i, f := range found {
+		out[i] = Diagnostic{Code: Code(f.Code), Instance: f.Instance, Schema: f.Schema}
+	}
+	return out
 }
 
 // grammarJudge follows the text with a matcher over bytes.

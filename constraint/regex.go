@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"agentgraph/constraint/internal/llg"
+	"agentgraph/constraint/internal/validate"
 )
 
 // compileRegex admits a regular expression that stands for the whole answer.
@@ -15,9 +16,25 @@ func (c *compiled) compileRegex(src []byte) *Refusal {
 	if i := bytes.IndexByte(src, 0); i >= 0 {
 		return at(src, i, &Refusal{Construct: "NUL", Reason: "a NUL byte", Hint: `write it as \x00`})
 	}
+	v, err := validate.Regex(string(src))
+	if err != nil {
+		return validateRefusal(err, "it is matched against the whole answer, without look-around and back-references")
+	}
+	c.judge = localJudge{v}
 	c.grammar = grammarKey{llg.Regex, string(src)}
-	c.judge = &grammarJudge{c, c.grammar}
+	if !llg.Built {
+		return nil
+	}
 	return c.engineOrRefusal(Regex, src)
+}
+
+// validateRefusal words what a local validator refuses.
+func validateRefusal(err error, hint string) *Refusal {
+	var e *validate.SchemaError
+	if !errors.As(err, &e) {
+		return &Refusal{Reason: err.Error()}
+	}
+	return &Refusal{Line: e.Line, Column: e.Column, Construct: e.Construct, Path: e.Path, Reason: e.Reason, Hint: hint}
 }
 
 // engineOrRefusal compiles the grammar and words what the engine refuses.
