@@ -13,6 +13,9 @@ type Graph struct {
 	Settings GraphSettings
 	// Models are the usable entries of models:, by name.
 	Models map[string]ModelSpec
+	// Defaults hold for a call that no agent makes; ModelSpec resolves their
+	// Model.
+	Defaults Settings
 	// Agents are sorted by name, those that cannot run among them.
 	Agents   []*Agent
 	Findings []Finding

@@ -63,6 +63,7 @@ func LoadWith(dir string, opt LoadOptions) (*Graph, error) {
 		return nil, fmt.Errorf("reading the agents of %s: %w", dir, err)
 	}
 	l.graphFile()
+	l.g.Defaults = effective(&l.file, &agentFile{})
 	for _, e := range entries {
 		l.agent(e)
 	}

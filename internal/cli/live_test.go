@@ -16,7 +16,7 @@ func TestLive(t *testing.T) {
 	l.width = func() int { return 30 }
 
 	l.update("a", "rater kettle.txt", 0)
-	if got, want := out.String(), "rater kettle.txt  reading the…\n"; got != want {
+	if got, want := out.String(), "rater kettle.txt  reading th…\n"; got != want {
 		t.Errorf("first line = %q, want %q", got, want)
 	}
 	out.Reset()

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"agentgraph/constraint"
 )
 
 func TestMain(m *testing.M) {
@@ -27,6 +30,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Condition:           condition,
 		Setup: func(env *testscript.Env) error {
 			// Nothing of the user's own settings or caches is seen.
 			for _, k := range []string{"XDG_CACHE_HOME", "XDG_STATE_HOME", "HOME"} {
@@ -56,4 +60,13 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("%s ended with %d, want %d", strings.Join(args[1:], " "), got, want)
 	}
+}
+
+// condition knows [native]: the native library is linked, so that answers can
+// be masked.
+func condition(name string) (bool, error) {
+	if name == "native" {
+		return constraint.LocalEngine("").Masks, nil
+	}
+	return false, fmt.Errorf("unknown condition %q", name)
 }

@@ -15,7 +15,7 @@ func TestOpenObjects(t *testing.T) {
 		{"says so", `{"properties":{"a":{}},"additionalProperties":{"type":"string"}}`, nil},
 		{"open", `{"properties":{"a":{}}}`, []openObject{{"", 1, 1}}},
 		{"free-form", `{"type":"object"}`, nil},
-		{"nested", "{\"additionalProperties\":false,\n  \"properties\": {\"a/b\": {\"properties\":{}}}}", []openObject{{"/properties/a~1b", 2, 26}}},
+		{"nested", "{\"additionalProperties\":false,\n  \"properties\": {\"a/b\": {\"properties\":{}}}}", []openObject{{"/properties/a~1b", 2, 25}}},
 		{"in a list", `{"items":{"properties":{}},"prefixItems":[{"properties":{}}]}`, []openObject{{"/items", 1, 10}, {"/prefixItems/0", 1, 43}}},
 		{"closed around", `{"unevaluatedProperties":false,"allOf":[{"properties":{"a":{}}}]}`, nil},
 		{"a property called properties", `{"additionalProperties":false,"properties":{"properties":{"type":"string"}}}`, nil},

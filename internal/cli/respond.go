@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,6 +18,7 @@ import (
 	"agentgraph/constraint"
 	"agentgraph/model"
 	"agentgraph/record"
+	"agentgraph/record/store"
 	"agentgraph/turn"
 )
 
@@ -82,11 +84,16 @@ arguments or the schema were refused, 130 cancelled.`,
 }
 
 func (a *app) respond(ctx context.Context, cmd *cobra.Command, f *respondFlags, args []string) error {
-	req, ms, name, err := a.respondRequest(cmd, f, args)
+	s, err := a.respondRequest(cmd, f, args)
 	if err != nil {
 		return a.refuseArguments(err)
 	}
+	req, name := s.req, s.model
+	ms := newModels(s.find)
 	defer ms.Close()
+	audit := store.OpenAudit(s.log)
+	defer audit.Close()
+	req.Audit = a.auditTo(audit)
 	live := newLive(a.stderr)
 	streams := req.Spec == nil && !a.json
 	var streamed strings.Builder
@@ -96,7 +103,7 @@ func (a *app) respond(ctx context.Context, cmd *cobra.Command, f *respondFlags, 
 			io.WriteString(a.stdout, p.Text)
 			return
 		}
-		live.update("respond", name, p.Tokens)
+		live.update("respond", filepath.Base(name), p.Tokens)
 	}
 	// A schema that is refused needs no model.
 	rec := earlyRefusal(ctx, req, name)
@@ -114,6 +121,16 @@ func (a *app) respond(ctx context.Context, cmd *cobra.Command, f *respondFlags, 
 	}
 	live.done("respond")
 	return a.printResponse(rec, streams, streamed.String())
+}
+
+// auditTo appends to the log and says once when that fails.
+func (a *app) auditTo(log *store.Audit) func(turn.Event) {
+	var once sync.Once
+	return func(e turn.Event) {
+		if err := log.Append(e); err != nil {
+			once.Do(func() { fmt.Fprintf(a.stderr, "agentgraph: the audit log cannot be written: %v\n", err) })
+		}
+	}
 }
 
 // printResponse prints what a turn of respond came to and returns its exit.
@@ -154,21 +171,21 @@ func (a *app) refuseArguments(err error) error {
 }
 
 // respondRequest reads the flags and files; nothing is loaded yet.
-func (a *app) respondRequest(cmd *cobra.Command, f *respondFlags, args []string) (*turn.Request, *models, string, error) {
+func (a *app) respondRequest(cmd *cobra.Command, f *respondFlags, args []string) (*surroundings, error) {
 	spec, stdinUsed, err := f.spec.read(cmd, a.stdin)
 	if err != nil {
-		return nil, nil, "", err
+		return nil, err
 	}
 	prompt, err := a.prompt(f.file, args, stdinUsed)
 	if err != nil {
-		return nil, nil, "", err
+		return nil, err
 	}
-	base, find, name, err := respondDefaults(f.graph, f.model)
+	s, err := respondDefaults(f.graph, f.model)
 	if err != nil {
-		return nil, nil, "", err
+		return nil, err
 	}
 	set := cmd.Flags().Changed
-	req := base
+	req := s.req
 	req.TurnID = newID()
 	req.TraceID = req.TurnID
 	req.User = prompt
@@ -182,7 +199,7 @@ func (a *app) respondRequest(cmd *cobra.Command, f *respondFlags, args []string)
 	if set("enforce") {
 		req.ConstraintOptions.Enforce = constraint.Enforce(f.enforce)
 		if f.enforce != string(constraint.EnforceMask) && f.enforce != string(constraint.EnforceValidate) {
-			return nil, nil, "", fmt.Errorf("--enforce %s: it is mask or validate", f.enforce)
+			return nil, fmt.Errorf("--enforce %s: it is mask or validate", f.enforce)
 		}
 	}
 	if set("formats") {
@@ -190,18 +207,18 @@ func (a *app) respondRequest(cmd *cobra.Command, f *respondFlags, args []string)
 		switch constraint.Formats(f.formats) {
 		case constraint.FormatsMask, constraint.FormatsAssert, constraint.FormatsIgnore:
 		default:
-			return nil, nil, "", fmt.Errorf("--formats %s: it is mask, assert or ignore", f.formats)
+			return nil, fmt.Errorf("--formats %s: it is mask, assert or ignore", f.formats)
 		}
 	}
 	if set("max-output-tokens") {
 		if f.maxTokens < 1 {
-			return nil, nil, "", errors.New("--max-output-tokens: give a number of 1 or more")
+			return nil, errors.New("--max-output-tokens: give a number of 1 or more")
 		}
 		req.Sampling.MaxTokens = f.maxTokens
 	}
 	if set("timeout") {
 		if f.timeout <= 0 {
-			return nil, nil, "", errors.New("--timeout: give a time above zero, e.g. 30s")
+			return nil, errors.New("--timeout: give a time above zero, e.g. 30s")
 		}
 		req.Timeout = f.timeout
 	}
@@ -210,7 +227,7 @@ func (a *app) respondRequest(cmd *cobra.Command, f *respondFlags, args []string)
 	}
 	if set("temperature") {
 		if f.temp < 0 || f.temp > 100 {
-			return nil, nil, "", errors.New("--temperature: give a number from 0 to 100")
+			return nil, errors.New("--temperature: give a number from 0 to 100")
 		}
 		req.Sampling.Temperature = f.temp
 	}
@@ -220,7 +237,7 @@ func (a *app) respondRequest(cmd *cobra.Command, f *respondFlags, args []string)
 	if set("solo") {
 		req.Solo = f.solo
 	}
-	return req, newModels(find), name, nil
+	return s, nil
 }
 
 // prompt comes from exactly one place.
@@ -257,31 +274,50 @@ func notEmpty(text, from string) (string, error) {
 	return text, nil
 }
 
-// respondDefaults is the request that the settings around the caller make,
-// and where its model comes from.
-func respondDefaults(dir, flag string) (*turn.Request, func(string) (agents.ModelSpec, error), string, error) {
-	name := ""
-	if flag != "" {
-		name = absModel(flag)
+// surroundings are what respond takes from where it is called.
+type surroundings struct {
+	req   *turn.Request
+	model string // a name for find
+	find  func(string) (agents.ModelSpec, error)
+	log   string // folder of the audit log
+}
+
+func respondDefaults(dir, flag string) (*surroundings, error) {
+	s := &surroundings{
+		req:  &turn.Request{SchemaInPrompt: true, Timeout: 10 * time.Minute},
+		find: outsideModel, log: filepath.Join(stateDir(), "log"),
 	}
-	req := &turn.Request{SchemaInPrompt: true, Timeout: 10 * time.Minute}
+	if flag != "" {
+		s.model = absModel(flag)
+	}
 	if dir == "" {
 		dir = graphAround(workingDir())
 	}
-	if dir == "" {
-		if name == "" {
-			name = defaultModel()
+	if dir != "" {
+		g, err := agents.LoadWith(dir, agents.LoadOptions{})
+		if err != nil {
+			return nil, err
 		}
-		return req, outsideModel, name, nil
+		for _, f := range g.Findings {
+			if f.File == agents.GraphFile && f.Severity == agents.SeverityError {
+				f.File = filepath.Join(g.Root, f.File)
+				return nil, errors.New(f.String())
+			}
+		}
+		d := g.Defaults
+		s.req.Prompt, s.req.SchemaInPrompt = d.Prompt, d.SchemaInPrompt
+		s.req.ConstraintOptions, s.req.Sampling, s.req.Repair = d.Constraint, d.Sampling, d.Repair
+		s.req.Thinking, s.req.Solo, s.req.Timeout, s.req.ModelCalls = d.Thinking, d.Solo, d.Timeout, d.ModelCalls
+		s.req.SettingsSHA256 = d.SHA256()
+		if s.model == "" {
+			s.model = d.Model
+		}
+		s.find, s.log = g.ModelSpec, filepath.Join(g.Root, "log")
 	}
-	g, err := agents.LoadWith(dir, agents.LoadOptions{})
-	if err != nil {
-		return nil, nil, "", err
+	if s.model == "" {
+		s.model = defaultModel()
 	}
-	if name == "" {
-		name = defaultModel()
-	}
-	return req, g.ModelSpec, name, nil
+	return s, nil
 }
 
 // outsideModel resolves a model's name where there are no settings.
