@@ -104,7 +104,7 @@ fn render(tmpl: &str, context: &str, used: &Arc<AtomicBool>) -> Result<String, S
         strftime(&format, &now)
     });
     let parsed = env.template_from_named_str("chat", &source).map_err(|e| explain(&e))?;
-    let context: Value = fields.iter().map(|(k, v)| (k.clone(), value_of(v))).collect();
+    let context = map_of(&fields);
     parsed.render(context).map_err(|e| explain(&e))
 }
 
@@ -154,6 +154,10 @@ fn without_generation(source: &str) -> String {
     out
 }
 
+fn map_of(fields: &serde_json::Map<String, Json>) -> Value {
+    Value::from_pairs(fields.iter().map(|(k, v)| (k.clone(), value_of(v))))
+}
+
 fn value_of(json: &Json) -> Value {
     match json {
         Json::Null => Value::from(()),
@@ -168,7 +172,7 @@ fn value_of(json: &Json) -> Value {
         }
         Json::String(s) => Value::from(s.as_str()),
         Json::Array(a) => a.iter().map(value_of).collect(),
-        Json::Object(o) => o.iter().map(|(k, v)| (k.clone(), value_of(v))).collect(),
+        Json::Object(o) => map_of(o),
     }
 }
 

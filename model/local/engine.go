@@ -1,0 +1,478 @@
+//go:build cgo && !nonative
+
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"agentgraph/model"
+)
+
+// engine owns the llama.cpp context. Its goroutine takes sequences from the
+// queue and runs all it has room for, one step after the other.
+type engine struct {
+	cells  *cells
+	slots  *slots
+	tokens *tokens
+	cfg    Config
+	reuse  bool
+
+	mu      sync.Mutex
+	queue   []*sequence
+	closing bool
+	wake    chan struct{}
+	stopped chan struct{} // closed when the goroutine has ended
+	started bool
+
+	running []*sequence
+	batch   batch
+	barred  []uint32 // mask of tokens never to be generated, nil: none
+	free    []uint32 // mask of free text where some are barred
+	masks   chan []*sequence
+	masked  chan struct{}
+
+	// inStep are the sequences of the running step; when the contexts of all
+	// of them have ended, the step is aborted.
+	stepMu sync.Mutex
+	inStep []*sequence
+}
+
+// Sizes of a step, in tokens: what is decoded at once, and how much of that
+// may be prompts while other answers wait for their next token.
+const (
+	stepTokens    = 512
+	prefillTokens = 192
+)
+
+func newEngine(w *weights, cfg Config) (*engine, error) {
+	e := &engine{
+		cfg: cfg, wake: make(chan struct{}, 1), stopped: make(chan struct{}),
+		masks: make(chan []*sequence), masked: make(chan struct{}),
+		reuse: !cfg.Without.PrefixReuse && !w.stateful(),
+	}
+	seqs := cfg.Parallel
+	if e.reuse {
+		seqs += max(4, min(cfg.Parallel, 8))
+	}
+	total := cfg.Context * cfg.Parallel
+	if cfg.Without.UnifiedCache {
+		// llama.cpp divides the context evenly.
+		total = cfg.Context * seqs
+	}
+	c, err := newCells(w, cellOptions{
+		total: total, batch: stepTokens, chunk: stepTokens, seqs: seqs, outputs: max(seqs, cfg.Parallel),
+		threads: cfg.Threads, flash: !cfg.Without.FlashAttention, unified: !cfg.Without.UnifiedCache,
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.cells = c
+	e.slots = newSlots(seqs, c.total())
+	return e, nil
+}
+
+func (e *engine) start(t *tokens) {
+	e.tokens = t
+	if len(t.suppress) > 0 {
+		words := (len(t.pieces) + 31) / 32
+		e.barred, e.free = make([]uint32, words), make([]uint32, words)
+		for i := range e.free {
+			e.free[i] = ^uint32(0)
+		}
+		for _, id := range t.suppress {
+			e.barred[id/32] |= 1 << (id % 32)
+		}
+		for i := range e.free {
+			e.free[i] &^= e.barred[i]
+		}
+	}
+	e.started = true
+	go e.maskLoop()
+	go e.loop()
+}
+
+// stop ends the engine: running and waiting sequences fail with errClosed.
+func (e *engine) stop() {
+	if e == nil {
+		return
+	}
+	if e.started {
+		e.mu.Lock()
+		e.closing = true
+		e.mu.Unlock()
+		e.cells.abort(true)
+		e.nudge()
+		<-e.stopped
+	}
+	e.cells.free()
+}
+
+func (e *engine) nudge() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// submit hands a sequence over; false after stop.
+func (e *engine) submit(s *sequence) bool {
+	s.submitted = time.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closing {
+		return false
+	}
+	e.queue = append(e.queue, s)
+	e.nudge()
+	return true
+}
+
+func (e *engine) loop() {
+	defer close(e.stopped)
+	defer close(e.masks)
+	for {
+		if e.admit() {
+			for _, s := range e.running {
+				e.end(s, errClosed)
+			}
+			return
+		}
+		if len(e.running) == 0 {
+			<-e.wake
+			continue
+		}
+		e.step()
+		e.sweep()
+	}
+}
+
+// admit starts waiting sequences while there is room; true when closing.
+func (e *engine) admit() (closing bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	keep := e.queue[:0]
+	for _, s := range e.queue {
+		switch {
+		case e.closing:
+			e.refuse(s, errClosed)
+		case s.ctx.Err() != nil:
+			e.refuse(s, errCancelled)
+		case len(keep) > 0 && (s.solo || keep[0].solo), !e.roomFor(s):
+			// In order: nothing overtakes a sequence that wants to be alone.
+			keep = append(keep, s)
+		default:
+			e.begin(s)
+		}
+	}
+	clear(e.queue[len(keep):])
+	e.queue = keep
+	return e.closing
+}
+
+// roomFor reports whether a sequence may start now.
+func (e *engine) roomFor(s *sequence) bool {
+	if len(e.running) == 0 {
+		return true
+	}
+	if s.solo || e.running[0].solo || len(e.running) >= e.cfg.Parallel {
+		return false
+	}
+	if !e.reuse {
+		return true
+	}
+	// A prompt that is being decoded right now and begins alike is worth
+	// waiting for: after its last chunk the common part is shared.
+	for _, r := range e.running {
+		if r.prefilling() && common(r.prompt, s.prompt)-common(e.slots.all[r.slot].tokens, s.prompt) >= sharedAtLeast {
+			return false
+		}
+	}
+	return true
+}
+
+// sharedAtLeast is the common part of two prompts, in tokens, for which one
+// waits a step for the other.
+const sharedAtLeast = 24
+
+func (e *engine) refuse(s *sequence, err error) {
+	s.err = err
+	s.stats.Queued = time.Since(s.submitted)
+	s.release()
+	close(s.done)
+}
+
+// begin gives a sequence its slot and its first tokens.
+func (e *engine) begin(s *sequence) {
+	s.admitted = time.Now()
+	s.stats.Queued = s.admitted.Sub(s.submitted)
+	if s.solo {
+		// The same cells in the same order every time.
+		e.slots.clear()
+		e.cells.clear()
+	}
+	s.slot, s.pos = e.slots.take(e.cells, s.prompt, e.reuse && !s.solo)
+	s.stats.ReusedTokens = s.pos
+	s.pending = append(s.pending, s.prompt[s.pos:]...)
+	if s.matcher != nil {
+		s.mask = make([]uint32, (len(e.tokens.pieces)+31)/32)
+	}
+	m := s.matcher
+	s.unwatch = context.AfterFunc(s.ctx, func() {
+		if m != nil {
+			m.Cancel()
+		}
+		e.abortIfAlone()
+	})
+	e.running = append(e.running, s)
+	if s.matcher != nil && s.force(e.tokens) {
+		e.end(s, s.err)
+		e.running = e.running[:len(e.running)-1]
+	}
+}
+
+// end closes a sequence; err nil is a finished answer.
+func (e *engine) end(s *sequence, err error) {
+	s.unwatch()
+	s.err = err
+	e.slots.give(e.cells, s.slot, e.reuse && !s.solo)
+	s.release()
+	close(s.done)
+}
+
+// sweep takes ended sequences out of the running ones.
+func (e *engine) sweep() {
+	keep := e.running[:0]
+	for _, s := range e.running {
+		select {
+		case <-s.done:
+		default:
+			keep = append(keep, s)
+		}
+	}
+	clear(e.running[len(keep):])
+	e.running = keep
+}
+
+// fill puts the next tokens of every running sequence into the batch.
+func (e *engine) fill() {
+	e.batch.clear()
+	waiting := 0 // answers that wait for their next token
+	for _, s := range e.running {
+		s.row, s.batched = -1, 0
+		if !s.prefilling() {
+			e.put(s, stepTokens-e.batch.len())
+			waiting++
+		}
+	}
+	room := stepTokens - e.batch.len()
+	if waiting > 0 {
+		room = min(room, prefillTokens)
+	}
+	for _, s := range e.running {
+		if s.prefilling() && room > 0 {
+			e.put(s, room)
+			room -= s.batched
+		}
+	}
+}
+
+// put adds at most room pending tokens of a sequence. Logits are asked for
+// only where the next token is chosen.
+func (e *engine) put(s *sequence, room int) {
+	n := min(len(s.pending), room)
+	if e.cfg.Without.ForcedBatch {
+		n = min(n, max(1, len(s.prompt)-s.pos))
+	}
+	for i := range n {
+		last := i == len(s.pending)-1
+		if last {
+			s.row = e.batch.len()
+		}
+		e.batch.add(s.pending[i], s.pos+i, s.slot, last)
+	}
+	s.batched = n
+}
+
+// abortIfAlone ends the running step early when nobody waits for it.
+func (e *engine) abortIfAlone() {
+	e.stepMu.Lock()
+	defer e.stepMu.Unlock()
+	if len(e.inStep) > 0 && allEnded(e.inStep) {
+		e.cells.abort(true)
+	}
+}
+
+func allEnded(list []*sequence) bool {
+	for _, s := range list {
+		if s.ctx.Err() == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// enterStep tells watchers what runs; false when nothing should. A context
+// that ends before is seen here, one that ends after aborts the step.
+func (e *engine) enterStep() bool {
+	e.stepMu.Lock()
+	e.cells.abort(false)
+	e.inStep = append(e.inStep[:0], e.running...)
+	wanted := !allEnded(e.inStep)
+	e.stepMu.Unlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return wanted && !e.closing
+}
+
+func (e *engine) leaveStep() {
+	e.stepMu.Lock()
+	clear(e.inStep)
+	e.inStep = e.inStep[:0]
+	e.stepMu.Unlock()
+}
+
+func (e *engine) step() {
+	for _, s := range e.running {
+		if s.ctx.Err() != nil {
+			e.end(s, errCancelled)
+		}
+	}
+	e.sweep()
+	if len(e.running) == 0 {
+		return
+	}
+	e.fill()
+	e.slots.room(e.cells, e.batch.len())
+	if !e.enterStep() {
+		e.leaveStep()
+		return
+	}
+	began := time.Now()
+	overlap := e.startMasks()
+	err := e.cells.decode(&e.batch)
+	took := time.Since(began)
+	if overlap {
+		<-e.masked
+	}
+	e.leaveStep()
+
+	switch {
+	case errors.Is(err, errAborted):
+		e.forget()
+		return
+	case err != nil:
+		for _, s := range e.running {
+			e.end(s, err)
+		}
+		e.slots.clear()
+		e.cells.clear()
+		return
+	}
+	for _, s := range e.running {
+		if s.prefilling() {
+			s.stats.Prefill += took
+		} else {
+			s.stats.Decode += took
+		}
+		e.slots.decoded(s.slot, s.pending[:s.batched])
+		s.pos += s.batched
+		s.pending = s.pending[:copy(s.pending, s.pending[s.batched:])]
+		if s.row >= 0 {
+			e.choose(s)
+		}
+	}
+}
+
+// forget takes back what an aborted step may have left in the cache.
+func (e *engine) forget() {
+	for _, s := range e.running {
+		if s.batched > 0 && !e.cells.remove(s.slot, s.pos) {
+			e.end(s, fmt.Errorf("the step was aborted and this model cannot take it back"))
+			e.slots.drop(e.cells, s.slot)
+		}
+	}
+}
+
+// choose picks the next token of a sequence from the step's logits.
+func (e *engine) choose(s *sequence) {
+	s.allowed()
+	if s.maskErr != nil {
+		if s.ctx.Err() != nil {
+			s.maskErr = errCancelled
+		}
+		e.end(s, s.maskErr)
+		return
+	}
+	mask := s.mask
+	if e.barred != nil {
+		if mask == nil {
+			mask = e.free
+		} else {
+			for i, w := range e.barred {
+				mask[i] &^= w
+			}
+		}
+	}
+	began := time.Now()
+	id, err := e.cells.sample(s.row, mask, &s.sampler)
+	s.stats.Sample += time.Since(began)
+	if err != nil {
+		e.end(s, err)
+		return
+	}
+	if !s.answered {
+		s.answered = true
+		s.stats.FirstToken = time.Since(s.start)
+	}
+	if e.ends(id) {
+		s.finish = model.Stop
+		s.report()
+		e.end(s, nil)
+		return
+	}
+	over := s.accept(e.tokens, id)
+	s.report()
+	if over {
+		e.end(s, s.err)
+	}
+}
+
+// ends reports whether a token ends an answer.
+func (e *engine) ends(id int32) bool {
+	for _, t := range e.tokens.ends {
+		if int32(t) == id {
+			return true
+		}
+	}
+	return false
+}
+
+// startMasks lets the masks of this step's choices be computed while it
+// decodes: they depend on earlier tokens only.
+func (e *engine) startMasks() bool {
+	if e.cfg.Without.MaskOverlap {
+		return false
+	}
+	for _, s := range e.running {
+		if s.matcher != nil && s.row >= 0 && !s.masked {
+			e.masks <- e.running
+			return true
+		}
+	}
+	return false
+}
+
+func (e *engine) maskLoop() {
+	for list := range e.masks {
+		for _, s := range list {
+			if s.row >= 0 {
+				s.allowed()
+			}
+		}
+		e.masked <- struct{}{}
+	}
+}

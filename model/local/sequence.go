@@ -1,0 +1,157 @@
+//go:build cgo && !nonative
+
+package local
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"agentgraph/constraint"
+	"agentgraph/model"
+)
+
+var errCancelled = errors.New("cancelled")
+
+// sequence is one answer on its way. Until submit it belongs to the caller,
+// then to the engine, and after done is closed to the caller again.
+type sequence struct {
+	ctx      context.Context
+	start    time.Time // of the call
+	prompt   []int32
+	matcher  *constraint.Matcher // nil: free text
+	sampler  sampler
+	seed     *uint64
+	limit    int // most answer tokens
+	solo     bool
+	progress func(model.Progress)
+	done     chan struct{}
+
+	submitted, admitted time.Time
+
+	slot    int     // its sequence in the cache
+	pos     int     // positions decoded
+	pending []int32 // tokens to decode next
+	batched int     // how many of pending the running step decodes
+	row     int     // batch entry with its logits, -1: none
+	mask    []uint32
+	masked  bool // mask is that of the next token
+	maskErr error
+	forced  []uint32 // buffer
+
+	text     answerText
+	tokens   int
+	answered bool // has its first token
+	stats    model.Stats
+	finish   model.FinishReason
+	err      error
+	unwatch  func() bool // stops watching ctx
+}
+
+// release frees what the sequence holds in the engine of masks.
+func (s *sequence) release() {
+	if s.matcher != nil {
+		s.matcher.Close()
+		s.matcher = nil
+	}
+}
+
+// prefilling is true until the prompt is decoded.
+func (s *sequence) prefilling() bool { return !s.answered }
+
+// allowed computes the mask of the next token, once.
+func (s *sequence) allowed() {
+	if s.matcher == nil || s.masked {
+		return
+	}
+	began := time.Now()
+	s.maskErr = s.matcher.Mask(s.mask)
+	s.masked = true
+	s.stats.Mask += time.Since(began)
+}
+
+// take appends a chosen or forced token to the answer.
+func (s *sequence) take(t *tokens, id int32) {
+	s.tokens++
+	s.pending = append(s.pending, id)
+	if !t.special[id] {
+		s.text.add(t.pieces[id])
+	}
+}
+
+// accept tells the matcher about a chosen token and adds what it forces.
+// It reports whether the answer is over.
+func (s *sequence) accept(t *tokens, id int32) bool {
+	s.masked = false
+	s.take(t, id)
+	if s.matcher == nil {
+		return s.atLimit()
+	}
+	if s.err = s.matcher.Accept(uint32(id)); s.err != nil {
+		return true
+	}
+	return s.complete() || s.atLimit() || s.force(t)
+}
+
+// force adds the tokens that the grammar leaves no choice about.
+func (s *sequence) force(t *tokens) bool {
+	began := time.Now()
+	defer func() { s.stats.Mask += time.Since(began) }()
+	next, err := s.matcher.Forced(s.forced)
+	if err != nil {
+		s.err = err
+		return true
+	}
+	s.forced = next
+	if len(next) > s.limit-s.tokens {
+		next = next[:s.limit-s.tokens]
+	}
+	if len(next) == 0 {
+		return false
+	}
+	if s.err = s.matcher.Accept(next...); s.err != nil {
+		return true
+	}
+	for _, id := range next {
+		s.take(t, int32(id))
+	}
+	s.stats.ForcedTokens += len(next)
+	return s.complete() || s.atLimit()
+}
+
+// complete reports that the grammar has reached its end.
+func (s *sequence) complete() bool {
+	if !s.matcher.Stopped() {
+		return false
+	}
+	s.finish = model.Stop
+	return true
+}
+
+func (s *sequence) atLimit() bool {
+	if s.tokens < s.limit {
+		return false
+	}
+	s.finish = model.Length
+	return true
+}
+
+// report hands new text to the caller.
+func (s *sequence) report() {
+	if s.progress == nil {
+		return
+	}
+	s.progress(model.Progress{Text: s.text.next(), Tokens: s.tokens})
+}
+
+func (s *sequence) response() *model.Response {
+	in, out, reused := int64(len(s.prompt)), int64(s.tokens), int64(s.stats.ReusedTokens)
+	r := &model.Response{
+		Text: s.text.all(), Finish: s.finish, Seed: s.seed, Stats: s.stats,
+		Usage: model.Usage{InputTokens: &in, OutputTokens: &out, CacheReadTokens: &reused},
+	}
+	if s.mask != nil {
+		r.EnforcedBy = constraint.ByMask
+	}
+	return r
+}
