@@ -3,6 +3,17 @@ package cli
 import (
 	"agentgraph/agents"
 	"agentgraph/model"
+	"agentgraph/model/local"
 )
 
-func openGGUF(spec agents.ModelSpec) (model.Model, error) { panic("wait for local") }
+// openGGUF loads a GGUF file into this process.
+func openGGUF(spec agents.ModelSpec) (model.Model, error) {
+	m, err := local.Open(local.Config{
+		Path: spec.GGUF, Context: spec.Context, Parallel: spec.Parallel,
+		Threads: spec.Threads, GPULayers: spec.GPULayers,
+	})
+	if err != nil {
+		return nil, err // never a typed nil in an interface
+	}
+	return m, nil
+}
