@@ -207,17 +207,20 @@ type Totals struct {
 	CacheWriteTokens *string `json:"cache_write_input_tokens"`
 }
 
+// Message is model.Message, so that readers of records need no model.
+type Message = model.Message
+
 // Request is everything needed to send the same request again.
 type Request struct {
-	Messages       []model.Message `json:"messages"`
-	Prompt         *string         `json:"prompt"` // rendered; null on a server
-	TemplateSHA256 *string         `json:"template_sha256"`
-	Clock          *time.Time      `json:"clock"` // what the template saw
-	Constraint     *Constraint     `json:"constraint"`
-	Sampling       model.Sampling  `json:"sampling"`
-	Tools          []model.Tool    `json:"tools"`
-	Model          model.Identity  `json:"model"`
-	Determinism    string          `json:"determinism"` // "fast" or "solo"
+	Messages       []Message      `json:"messages"`
+	Prompt         *string        `json:"prompt"` // rendered; null on a server
+	TemplateSHA256 *string        `json:"template_sha256"`
+	Clock          *time.Time     `json:"clock"` // what the template saw
+	Constraint     *Constraint    `json:"constraint"`
+	Sampling       model.Sampling `json:"sampling"`
+	Tools          []model.Tool   `json:"tools"`
+	Model          model.Identity `json:"model"`
+	Determinism    string         `json:"determinism"` // "fast" or "solo"
 }
 
 // Constraint is the promise as it was read.

@@ -33,12 +33,11 @@ func (r *run) repair(ctx context.Context, first *model.Response, verdict constra
 	case r.calls >= r.req.modelCalls():
 		block(record.BlockedModelCalls)
 		return
+	case ctx.Err() != nil:
+		r.interrupted(ctx, first)
+		return
 	case timeIsUp(ctx):
 		block(record.BlockedDeadline)
-		return
-	case ctx.Err() != nil:
-		rep.Status = record.RepairFailed
-		r.fail(ctx, &model.Error{Kind: model.Cancelled, Delivery: model.ResponseReceived, Err: ctx.Err(), Partial: first})
 		return
 	case left <= 0:
 		block(record.BlockedOutputTokens)

@@ -199,6 +199,37 @@ func TestRepairDeadline(t *testing.T) {
 	}
 }
 
+// A turn whose time is over while its answer is judged has no time to repair.
+func TestRepairAfterTheEnd(t *testing.T) {
+	for _, timeout := range []bool{false, true} {
+		base := scripted(t, unmasked+"replies: [{text: "+wrong+"}, {text: "+right+"}]")
+		ctx, cancel := context.WithCancel(context.Background())
+		if timeout {
+			ctx, cancel = context.WithTimeout(ctx, time.Millisecond)
+		}
+		m := &wrapped{Model: base}
+		m.generate = func(ctx context.Context, req *model.Request) (*model.Response, error) {
+			resp, err := base.Generate(context.Background(), req)
+			if !timeout {
+				cancel()
+			}
+			<-ctx.Done()
+			return resp, err
+		}
+		rec := run(t, ctx, repairRequest(m))
+		cancel()
+		switch rep := rec.Repair; {
+		case timeout && (rec.Outcome.Status != record.TimedOut || rep == nil || rep.Blocked != record.BlockedDeadline):
+			t.Errorf("timeout: %+v, repair %+v", rec.Outcome, rep)
+		case !timeout && (rec.Outcome.Status != record.Cancelled || rep != nil):
+			t.Errorf("cancelled: %+v, repair %+v", rec.Outcome, rep)
+		}
+		if deref(rec.Outcome.Output) != `{"rating":9}` {
+			t.Errorf("output %s", deref(rec.Outcome.Output))
+		}
+	}
+}
+
 // lateContext has a deadline that passes without a timer.
 type lateContext struct {
 	context.Context

@@ -129,13 +129,23 @@ func (r *run) answer(ctx context.Context) {
 	case verdict.Valid:
 		r.complete(resp)
 	case ctx.Err() != nil:
-		// Validation stops early when the turn is over.
-		r.fail(ctx, &model.Error{Kind: model.Cancelled, Delivery: model.ResponseReceived, Err: ctx.Err(), Partial: resp})
+		r.interrupted(ctx, resp)
 	case r.req.Repair.Enabled:
 		r.repair(ctx, resp, verdict)
 	default:
 		r.rejectAnswer(resp, verdict)
 	}
+}
+
+// interrupted ends a turn whose time is over while its answer is judged, or
+// before a repair.
+func (r *run) interrupted(ctx context.Context, resp *model.Response) {
+	r.rec.Repair = nil
+	if r.req.Repair.Enabled && timeIsUp(ctx) {
+		r.rec.Repair = &record.Repair{Status: record.RepairBlocked, Blocked: record.BlockedDeadline,
+			Attempts: "0", Validations: "1"}
+	}
+	r.fail(ctx, &model.Error{Kind: model.Cancelled, Delivery: model.ResponseReceived, Err: ctx.Err(), Partial: resp})
 }
 
 // validate decides about a whole answer and says so in the record.

@@ -167,11 +167,17 @@ func writeJSON(b *bytes.Buffer, n *yaml.Node, depth int) error {
 	switch n.Kind {
 	case yaml.MappingNode:
 		b.WriteByte('{')
+		seen := map[string]bool{}
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			key, err := json.Marshal(n.Content[i].Value)
+			k := n.Content[i]
+			if k.Kind != yaml.ScalarNode || k.ShortTag() == "!!merge" || seen[k.Value] {
+				return fmt.Errorf("line %d, column %d: a member's name is one text, and used once", k.Line, k.Column)
+			}
+			seen[k.Value] = true
+			key, err := json.Marshal(k.Value)
 			if err != nil {
 				return err
 			}
@@ -240,9 +246,12 @@ func parse(name string, src []byte) (*file, error) {
 	if len(f.Replies) == 0 && f.Default == nil {
 		fault(root, "no replies: and no default:, so the model could say nothing")
 	}
-	for key, v := range map[string]int{"context": f.Context, "parallel": f.Parallel, "token_bytes": f.TokenBytes} {
-		if v < 0 {
-			fault(child(root, key), "%s is negative", key)
+	for _, n := range []struct {
+		key      string
+		v, bound int
+	}{{"context", f.Context, 1 << 30}, {"parallel", f.Parallel, 1 << 20}, {"token_bytes", f.TokenBytes, 1 << 10}} {
+		if n.v < 0 || n.v > n.bound {
+			fault(child(root, n.key), "%s is %d; it takes 0 to %d", n.key, n.v, n.bound)
 		}
 	}
 	list := child(root, "replies")

@@ -2,6 +2,7 @@ package script_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -107,10 +108,13 @@ func TestFileErrors(t *testing.T) {
 		{"replies:\n  - text: a\n    prefer: b\n", "s.yaml:2:5: a reply takes one of text"},
 		{"replies:\n  - tool_calls: [{name: a, arguments: [1]}]\n", "s.yaml:2:5: the arguments of a tool call are a mapping"},
 		{"replies:\n  - tool_calls: [{name: a, arguments: {x: .inf}}]\n", "has no JSON form"},
+		{"replies:\n  - tool_calls: [{name: a, arguments: {x: 1, x: 2}}]\n", "used once"},
+		{"replies:\n  - tool_calls: [{name: a, arguments: {[x]: 1}}]\n", "a member's name is one text"},
 		{"replies:\n  - tool_calls: [{arguments: {}}]\n", "s.yaml:2:5: a tool call needs a name"},
 		{"replies: []\n", "s.yaml:1:1: no replies"},
 		{"default:\n  match: a\n", "s.yaml:2:3: default is for everything else"},
-		{"context: -1\nreplies: [{text: a}]\n", "s.yaml:1:10: context is negative"},
+		{"context: -1\nreplies: [{text: a}]\n", "s.yaml:1:10: context is -1; it takes 0 to 1073741824"},
+		{"token_bytes: 2000\nreplies: [{text: a}]\n", "s.yaml:1:14: token_bytes is 2000"},
 		{"context: 1.5\nreplies: [{text: a}]\n", "s.yaml:1:10: "},
 		{"replies: [{text: a}]\n---\nreplies: [{text: b}]\n", "expected single document"},
 		{"replies: [{text: a}]\nreplies: [{text: b}]\n", "s.yaml:2:1: "},
@@ -363,4 +367,30 @@ func TestCapabilities(t *testing.T) {
 			t.Errorf("%q: %+v", tt.src, c)
 		}
 	}
+}
+
+// Whatever stands in a file, reading it ends without a panic, and a model
+// that comes of it answers within its bounds.
+func FuzzFile(f *testing.F) {
+	f.Add([]byte("replies: [{text: a, delay: 1ms}]"))
+	f.Add([]byte("constraints: [json]\ndefault: {tool_calls: [{name: a, arguments: {x: [1, null]}}]}"))
+	f.Add([]byte("a: &a [*a]\nreplies: [{tool_calls: [{name: x, arguments: {<<: *a}}]}]"))
+	f.Add([]byte("default: {prefer: é, error: {kind: failed, after: 3}}"))
+	f.Fuzz(func(t *testing.T, src []byte) {
+		m, err := script.New("s.yaml", src, script.Config{
+			Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
+		if err != nil {
+			return
+		}
+		req := ask("x")
+		req.Sampling.MaxTokens = 5
+		resp, err := m.Generate(context.Background(), req)
+		if err == nil && len(resp.ToolCalls) > 0 {
+			for _, c := range resp.ToolCalls {
+				if !json.Valid(c.Arguments) {
+					t.Errorf("arguments %s", c.Arguments)
+				}
+			}
+		}
+	})
 }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"agentgraph/model"
 	"agentgraph/record"
 )
 
@@ -117,7 +116,7 @@ type (
 		Constraint *storedConstraint `json:"constraint"`
 	}
 	storedMessage struct {
-		model.Message
+		record.Message
 		Content Pieces `json:"content"`
 	}
 	storedConstraint struct {
@@ -218,7 +217,7 @@ func join(b []byte, source func(ref piece) (string, error)) (*record.Record, err
 		return text.String(), nil
 	}
 	req := in.Request.Request
-	req.Messages = []model.Message{}
+	req.Messages = []record.Message{}
 	for _, m := range in.Request.Messages {
 		content, err := whole(m.Content)
 		if err != nil {
