@@ -32,6 +32,12 @@ const (
 	RuleRead     Rule = "cannot be read"
 )
 
+// Rules are all of them, in the order they are checked.
+var Rules = []Rule{
+	RuleTwo, RuleName, RuleNoType, RuleType, RuleControl, RuleSlash, RuleVariable, RuleDotfile, RuleReserved, RuleLong,
+	RuleRead, RuleFile, RuleSize, RuleText, RuleEmpty, RuleJSON, RuleObject, RuleFalse,
+}
+
 // Error says why a schema file is refused, where, and what to change.
 type Error struct {
 	Rule Rule

@@ -1,6 +1,7 @@
 package schemafile
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -94,7 +95,7 @@ func TestFind(t *testing.T) {
 			text := tt.files[tt.want]
 			sum := sha256.Sum256([]byte(text))
 			want := &File{Name: name, Path: filepath.Join(dir, tt.want), Source: []byte(text), SHA256: hex.EncodeToString(sum[:])}
-			if diff := cmp.Diff(want, f); diff != "" {
+			if diff := cmp.Diff(want, f, cmp.Comparer(bytes.Equal)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
