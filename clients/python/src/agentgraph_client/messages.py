@@ -28,17 +28,15 @@ def rebuild_messages(agent_dir: PathLike, text: str, history: Iterable[Tuple[str
 
     history holds earlier turns, oldest first, as (input, answer).
     """
-    system = Path(agent_dir) / "system"
+    system, graph = Path(agent_dir) / "system", Path(agent_dir).resolve().parent.parent
     parts = []
     for path in sorted(system.iterdir(), key=lambda p: os.fsencode(p.name)):
-        if path.is_file() and not _NOT_A_PART.fullmatch(path.name):
-            data = path.read_bytes()
+        if path.is_file() and not _NOT_A_PART.fullmatch(path.name) and graph in path.resolve().parents:
             try:
-                part = data.decode("utf-8")
+                part = path.read_bytes().decode("utf-8")
             except UnicodeDecodeError:
                 continue
-            if "\0" not in part:
-                parts.append(part)
+            parts += [part] if "\0" not in part else []
     schema = discover_schema(system)
     if schema is not None:
         parts.append(_PARAGRAPHS[schema.kind] + "\n" + schema.source)
