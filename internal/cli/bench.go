@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"agentgraph/agents"
 	"agentgraph/internal/bench"
+	"agentgraph/model"
 )
 
 func (a *app) benchCommand() *cobra.Command {
@@ -25,7 +27,8 @@ func (a *app) benchCommand() *cobra.Command {
 
 func (a *app) benchAnswersCommand() *cobra.Command {
 	var name string
-	var parallel, contextTokens, threads int
+	var opt bench.Options
+	var contextTokens, threads int
 	cmd := &cobra.Command{
 		Use:   "answers WORKLOAD.json",
 		Short: "How fast a model answers",
@@ -40,7 +43,7 @@ WORKLOAD.json is {"tasks": [{"name", "system", "inputs": [...], "schema"}]}.`,
   agentgraph bench answers --model big.gguf --parallel 8 --json bench/answer-workload.json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if parallel < 1 {
+			if opt.Parallel < 1 {
 				return fmt.Errorf("--parallel: give a number of 1 or more")
 			}
 			w, err := bench.ReadWorkload(args[0])
@@ -54,19 +57,22 @@ WORKLOAD.json is {"tasks": [{"name", "system", "inputs": [...], "schema"}]}.`,
 			if err != nil {
 				return err
 			}
-			spec.Parallel, spec.Context, spec.Threads = parallel, contextTokens, threads
-			return a.benchAnswers(cmd.Context(), spec, w, parallel)
+			spec.Parallel, spec.Context, spec.Threads = opt.Parallel, contextTokens, threads
+			return a.benchAnswers(cmd.Context(), spec, w, opt)
 		},
 	}
 	cmd.Flags().StringVar(&name, "model", "", "a `MODEL`: a .gguf path or script:FILE")
-	cmd.Flags().IntVar(&parallel, "parallel", 1, "answer `N` inputs at once")
+	cmd.Flags().IntVar(&opt.Parallel, "parallel", 1, "answer `N` inputs at once")
 	cmd.Flags().IntVar(&contextTokens, "context", 2048, "`TOKENS` of prompt and answer")
 	cmd.Flags().IntVar(&threads, "threads", 0, "CPU threads (default: physical cores)")
+	cmd.Flags().IntVar(&opt.MaxTokens, "max-output-tokens", 200, "cut each answer off after `N` tokens")
+	cmd.Flags().BoolVar(&opt.Free, "free", false, "without the schemas, for comparison")
+	cmd.Flags().BoolVar(&opt.Solo, "solo", false, "each answer alone, nothing reused")
 	a.jsonFlag(cmd, "print JSON: one object per answer and one in all")
 	return cmd
 }
 
-func (a *app) benchAnswers(ctx context.Context, spec agents.ModelSpec, w *bench.Workload, parallel int) error {
+func (a *app) benchAnswers(ctx context.Context, spec agents.ModelSpec, w *bench.Workload, opt bench.Options) error {
 	m, err := openSpec(spec)
 	if err != nil {
 		return err
@@ -74,48 +80,46 @@ func (a *app) benchAnswers(ctx context.Context, spec agents.ModelSpec, w *bench.
 	defer m.Close()
 	enc := json.NewEncoder(a.stdout)
 	enc.SetEscapeHTML(false)
-	sum, err := bench.RunAnswers(ctx, m, w, parallel, func(r bench.Answer) {
+	opt.Each = func(r bench.Answer) {
 		if a.json {
 			enc.Encode(r)
 			return
 		}
-		state := "valid"
-		switch {
-		case r.Error != "":
-			state = "failed: " + r.Error
-		case r.Truncated:
-			state = "truncated"
-		case !r.Valid:
-			state = "invalid"
+		state := string(r.Finish)
+		if r.Valid != nil {
+			state = "valid"
+			if !*r.Valid {
+				state = "not valid"
+			}
+			if r.Finish == model.Length {
+				state = "truncated"
+			}
 		}
-		fmt.Fprintf(a.stdout, "%-14s %6.3f s  first token %6.3f s  %3d tokens (%d forced)  %s  %s\n",
-			r.Task, r.Seconds, r.FirstToken, r.Tokens, r.ForcedTokens, state, cutTo(r.Text, 60))
-	})
+		fmt.Fprintf(a.stdout, "%-14s %6.3f s, first token %6.1f ms, %3d tokens (%d forced), %s: %s\n",
+			r.Task, r.Seconds, r.FirstTokenMS, r.Tokens, r.Forced, state, cutTo(strings.ReplaceAll(r.Text, "\n", " "), 60))
+	}
+	f, err := bench.Answers(ctx, m, w, opt)
 	if err != nil {
 		return err
 	}
 	if a.json {
-		return enc.Encode(sum)
+		return enc.Encode(f)
 	}
-	work := sum.Prefill + sum.Decode + sum.Mask + sum.Sample
+	work := f.PrefillSeconds + f.DecodeSeconds + f.MaskSeconds + f.SampleSeconds
 	share := func(part float64) string {
 		if work == 0 {
-			return "?"
+			return fmt.Sprintf("%.3f s", part)
 		}
-		return fmt.Sprintf("%.1f%%", 100*part/work)
+		return fmt.Sprintf("%.3f s (%.1f%%)", part, 100*part/work)
 	}
-	fmt.Fprintf(a.stdout, `%s on %s, %d at a time
-%d answers: %d valid, %d truncated, %d failed
-%.2f s: %.3f answers/s, %.1f tokens/s
-%d prompt tokens (%d reused), %d answer tokens (%d forced)
-prefill %.2f s (%s), decode %.2f s (%s), mask %.3f s (%s), sampling %.3f s (%s)
-`, sum.Model, sum.Engine, sum.Parallel,
-		sum.Answers, sum.Valid, sum.Truncated, sum.Failed,
-		sum.Seconds, sum.AnswersPerSecond, sum.TokensPerSecond,
-		sum.PromptTokens, sum.ReusedTokens, sum.Tokens, sum.ForcedTokens,
-		sum.Prefill, share(sum.Prefill), sum.Decode, share(sum.Decode), sum.Mask, share(sum.Mask), sum.Sample, share(sum.Sample))
-	if sum.Failed > 0 {
-		return exitWith(exitNotCompleted)
-	}
-	return nil
+	_, err = fmt.Fprintf(a.stdout, `%s: %s, %d at a time
+%d answers in %.2f s: %.3f answers/s, %.1f tokens/s; %d valid, %d truncated
+%d prompt tokens (%d reused), %d answer tokens (%d forced), first token after %.1f ms on average
+prefill %s, decode %s, mask %s, sampling %s; compiling schemas %.3f s, validation %.3f s
+`, f.Engine, f.Model, f.Parallel,
+		f.Answers, f.Seconds, f.AnswersPerSecond, f.TokensPerSecond, f.Valid, f.Truncated,
+		f.Prompt, f.Reused, f.Tokens, f.Forced, f.FirstTokenMS,
+		share(f.PrefillSeconds), share(f.DecodeSeconds), share(f.MaskSeconds), share(f.SampleSeconds),
+		f.CompileSeconds, f.ValidateSeconds)
+	return err
 }
