@@ -328,42 +328,50 @@ func texts(v *value) []string {
 // link gives every $dynamicRef and $recursiveRef the schemas that may take
 // its target's place.
 func (c *compiler) link() *SchemaError {
+	byAnchor := map[string]map[*resource]*schema{}
 	for i := 0; i < len(c.dynamic); i++ { // compiling an override may add more
 		s := c.dynamic[i]
-		overrides := map[*resource]*place{}
+		target := s.dynamicRef.target.at
+		anchor := ""
 		if s.draft == draft2019 {
-			target := s.dynamicRef.target.at
 			if target.res.root != target || !target.res.recursive {
 				continue
 			}
-			for _, res := range c.order {
-				if res.recursive {
-					overrides[res] = res.root
-				}
-			}
 		} else {
 			ref, _ := s.at.v.str("$dynamicRef")
-			target := s.dynamicRef.target.at
-			anchor, _ := target.v.str("$dynamicAnchor")
-			if anchor == "" || !strings.HasSuffix(ref, "#"+anchor) {
+			if anchor, _ = target.v.str("$dynamicAnchor"); anchor == "" || !strings.HasSuffix(ref, "#"+anchor) {
 				continue // not an anchor, or not a dynamic one
 			}
-			for _, res := range c.order {
-				if p := res.dynamic[anchor]; p != nil {
-					overrides[res] = p
-				}
-			}
 		}
-		s.dynamicRef.override = make(map[*resource]*schema, len(overrides))
-		for _, res := range c.order {
-			if p := overrides[res]; p != nil {
-				o, err := c.compile(p)
-				if err != nil {
-					return err
-				}
-				s.dynamicRef.override[res] = o
+		if byAnchor[anchor] == nil {
+			overrides, err := c.overrides(anchor)
+			if err != nil {
+				return err
 			}
+			byAnchor[anchor] = overrides
 		}
+		s.dynamicRef.override = byAnchor[anchor]
 	}
 	return nil
+}
+
+// overrides compiles what each resource has for a dynamic anchor; an empty
+// name stands for $recursiveAnchor.
+func (c *compiler) overrides(anchor string) (map[*resource]*schema, *SchemaError) {
+	out := map[*resource]*schema{}
+	for _, res := range c.order {
+		p := res.dynamic[anchor]
+		if anchor == "" && res.recursive {
+			p = res.root
+		}
+		if p == nil {
+			continue
+		}
+		s, err := c.compile(p)
+		if err != nil {
+			return nil, err
+		}
+		out[res] = s
+	}
+	return out, nil
 }

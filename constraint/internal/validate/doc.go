@@ -31,8 +31,8 @@
 //
 // An answer is bounded in bytes, JSON values, nesting and work. One unit of
 // work is one schema applied to one value; a member tried against one
-// patternProperties expression and every 256 characters of a long number that
-// has to be divided count as one more. Regular expressions have a time budget
+// patternProperties expression and every 16 digits of a long number that has
+// to be divided count as one more. Regular expressions have a time budget
 // per answer. What runs over a bound ends as a finding with the bound's code,
 // never as a pass.
 package validate

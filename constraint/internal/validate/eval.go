@@ -193,7 +193,7 @@ func (r *run) number(s *schema, v *value, quiet bool) bool {
 		}
 	}
 	if s.multipleOf != nil {
-		if !v.small && !r.spend(len(v.num.digits)/256) {
+		if !r.spend(divisionCost(v, s.multipleOf)) {
 			return false
 		}
 		if !multiple(v, s.multipleOf) {

@@ -3,6 +3,7 @@ package validate
 import (
 	"math"
 	"math/big"
+	"math/bits"
 	"strconv"
 	"strings"
 )
@@ -141,10 +142,11 @@ func multiple(a, b *value) bool {
 	if da.exp < db.exp {
 		return false // a's last digit is not zero
 	}
-	mod, _ := new(big.Int).SetString(db.digits, 10)
-	if mod.IsInt64() && mod.Int64() == 1 {
-		return true
+	if len(db.digits) <= 18 {
+		mod, _ := strconv.ParseUint(db.digits, 10, 64)
+		return multipleSmall(da.digits, uint64(da.exp-db.exp), mod)
 	}
+	mod, _ := new(big.Int).SetString(db.digits, 10)
 	// a's digits modulo b's, eighteen at a time, then the tens that remain.
 	rest := new(big.Int)
 	chunk, scale := new(big.Int), new(big.Int)
@@ -158,6 +160,40 @@ func multiple(a, b *value) bool {
 	}
 	tens := new(big.Int).Exp(big.NewInt(10), big.NewInt(da.exp-db.exp), mod)
 	return rest.Mul(rest, tens).Mod(rest, mod).Sign() == 0
+}
+
+// multipleSmall is multiple for digits × 10^tens and a divisor below 10^18.
+func multipleSmall(digits string, tens, mod uint64) bool {
+	mulmod := func(a, b uint64) uint64 {
+		hi, lo := bits.Mul64(a, b)
+		return bits.Rem64(hi, lo, mod)
+	}
+	var rest uint64
+	for digits != "" {
+		n := min(18, len(digits))
+		x, _ := strconv.ParseUint(digits[:n], 10, 64)
+		digits = digits[n:]
+		rest = (mulmod(rest, uint64(math.Pow10(n))%mod) + x%mod) % mod
+	}
+	for power := 10 % mod; tens > 0; tens >>= 1 {
+		if tens&1 == 1 {
+			rest = mulmod(rest, power)
+		}
+		power = mulmod(power, power)
+	}
+	return rest == 0
+}
+
+// divisionCost is the work of multiple beyond the first unit.
+func divisionCost(a, b *value) int {
+	if a.small {
+		return 0
+	}
+	cost := len(a.num.digits) / 16
+	if !b.small {
+		cost *= 1 + len(b.num.digits)/100
+	}
+	return cost
 }
 
 // count turns a number that is a length into an int64, large ones clamped.

@@ -11,9 +11,19 @@ import (
 // Bounds on one regular expression.
 const (
 	maxPatternBytes = 1 << 16
-	maxGroups       = 250     // nesting
+	maxGroups       = 100     // nesting
 	matchStack      = 2 << 20 // slots of the matcher's stack, 8 bytes each
 )
+
+// maxPatternCost bounds what all expressions of one schema may take to
+// compile, in bytes of memory (see patternCost); about 1,500 plain ones.
+const maxPatternCost = 24 << 20
+
+// patternCost estimates the memory that compiling takes: regexp2 needs the
+// cube of the nesting for repeated groups.
+func patternCost(source string, depth int) int {
+	return 16<<10 + 32*len(source) + 6*depth*depth*depth
+}
 
 // pattern is a compiled regular expression.
 type pattern struct{ re *regexp2.Regexp }
@@ -26,7 +36,7 @@ func (p *pattern) match(text string) (bool, error) { return p.re.MatchString(tex
 // reading with the "u" flag comes first; an expression that only the older
 // reading allows, such as a lone brace, has that one.
 func ecmaPattern(source string, timeout time.Duration) (*pattern, error) {
-	if err := sizeCheck(source); err != nil {
+	if _, err := nesting(source); err != nil {
 		return nil, err
 	}
 	re, err := regexp2.Compile(dropEscapes(source), regexp2.ECMAScript, regexp2.Unicode, regexp2.OptionMaxBacktrackingStackSize(matchStack))
@@ -52,9 +62,11 @@ func reason(err error) string {
 	return msg
 }
 
-func sizeCheck(source string) error {
+// nesting returns how deep groups are nested, and refuses what is too large
+// for a regular expression.
+func nesting(source string) (deepest int, err error) {
 	if len(source) > maxPatternBytes {
-		return errors.New("it is longer than 65,536 bytes")
+		return 0, errors.New("it is longer than 65,536 bytes")
 	}
 	depth, class := 0, false
 	for i := 0; i < len(source); i++ {
@@ -66,14 +78,15 @@ func sizeCheck(source string) error {
 		case c == '[':
 			class = true
 		case c == '(':
-			if depth++; depth > maxGroups {
-				return errors.New("its groups are nested deeper than 250 levels")
+			depth++
+			if deepest = max(deepest, depth); deepest > maxGroups {
+				return 0, errors.New("its groups are nested deeper than 100 levels")
 			}
 		case c == ')':
 			depth--
 		}
 	}
-	return nil
+	return deepest, nil
 }
 
 // dropEscapes takes the backslash off characters that need none and that the

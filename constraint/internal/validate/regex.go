@@ -104,7 +104,6 @@ type rustParser struct {
 	nodes int
 }
 
-
 func (p *rustParser) fail(off int, format string, args ...any) *SchemaError {
 	return regexError(p.src, off, fmt.Sprintf(format, args...))
 }
@@ -356,7 +355,7 @@ func (p *rustParser) group() (*rustNode, *SchemaError) {
 	off := p.pos
 	p.next()
 	if p.depth++; p.depth > maxGroups {
-		return nil, p.fail(off, "groups are nested deeper than 250 levels")
+		return nil, p.fail(off, "groups are nested deeper than 100 levels")
 	}
 	defer func() { p.depth-- }()
 	outer := p.flags

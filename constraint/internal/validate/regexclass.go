@@ -161,7 +161,7 @@ func (p *rustParser) class() (runeSet, *SchemaError) {
 	off := p.pos
 	p.next()
 	if p.depth++; p.depth > maxGroups {
-		return nil, p.fail(off, "classes are nested deeper than 250 levels")
+		return nil, p.fail(off, "classes are nested deeper than 100 levels")
 	}
 	defer func() { p.depth-- }()
 	p.skip()

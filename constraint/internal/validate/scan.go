@@ -19,12 +19,13 @@ type resource struct {
 
 // document is the source of one schema with what scanning found in it.
 type document struct {
-	ix        *Index
-	places    map[*value]*place // every schema found so far
-	resources map[string]*resource
-	order     []*resource
-	patterns  map[string]*pattern
-	timeout   time.Duration
+	ix          *Index
+	places      map[*value]*place // every schema found so far
+	resources   map[string]*resource
+	order       []*resource
+	patterns    map[string]*pattern
+	timeout     time.Duration // of one match
+	patternCost int
 }
 
 // baseURI is the identity of a schema that does not give one.

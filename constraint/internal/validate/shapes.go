@@ -1,8 +1,10 @@
 package validate
 
 import (
+	"errors"
 	"net/url"
 	"strconv"
+	"strings"
 )
 
 // check holds one keyword against its form and scans the schemas in it.
@@ -52,6 +54,12 @@ func (d *document) check(p *place, name string, s shape, dr draft) *SchemaError 
 				return bad("true or false in draft-04; a number needs a later '$schema'")
 			}
 			return bad("true or false")
+		}
+		if base := strings.TrimPrefix(name, "exclusive"); base != name {
+			base = strings.ToLower(base[:1]) + base[1:]
+			if p.parent.v.find(base) < 0 {
+				return d.fail(p, p.key, name, "'"+name+"' needs '"+base+"' beside it in draft-04")
+			}
 		}
 	case aString:
 		if v.kind != kString {
@@ -193,6 +201,11 @@ func (d *document) regex(p *place, name, source string) *SchemaError {
 func (d *document) pattern(source string) (*pattern, error) {
 	if re := d.patterns[source]; re != nil {
 		return re, nil
+	}
+	if depth, err := nesting(source); err != nil {
+		return nil, err
+	} else if d.patternCost += patternCost(source, depth); d.patternCost > maxPatternCost {
+		return nil, errors.New("with the others of this schema it is too much; a schema may have about 1,500 different ones")
 	}
 	re, err := ecmaPattern(source, d.timeout)
 	if err != nil {
