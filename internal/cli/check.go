@@ -272,13 +272,15 @@ func kindText(k constraint.Kind) string {
 	return string(k)
 }
 
-// report prints findings as data and ends with the code they deserve.
+// report prints findings as data and ends with the code they deserve; a note
+// deserves none.
 func (a *app) report(r checkReport, summary string) error {
 	errs, warns := 0, 0
 	for _, f := range r.Findings {
-		if f.Severity == agents.SeverityError {
+		switch f.Severity {
+		case agents.SeverityError:
 			errs++
-		} else {
+		case agents.SeverityWarning:
 			warns++
 		}
 	}

@@ -15,5 +15,5 @@ func (a *app) lookCommands() []*cobra.Command {
 func (a *app) controlCommands() []*cobra.Command { return nil }
 
 func (a *app) otherCommands() []*cobra.Command {
-	return []*cobra.Command{a.benchCommand(), a.versionCommand()}
+	return []*cobra.Command{a.doctorCommand(), a.benchCommand(), a.versionCommand()}
 }
