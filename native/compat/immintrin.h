@@ -1,16 +1,45 @@
 // Stands before the compiler's own immintrin.h while the native library is
-// built (native/.cargo/config.toml puts this folder on the search path).
-//
-// GCC 12's _tile_loadconfig tells the compiler that it reads 8 bytes of the
-// 64 it reads. The other 56, the shapes of the tiles, are then dropped as
-// dead stores, and llama.cpp's AMX kernels end in an illegal instruction.
-// This one names all 64.
+// built (native/.cargo/config.toml puts this folder on the search path), and
+// mends two things in how llama.cpp's CPU code comes out of it.
 #include_next <immintrin.h>
 
-#if defined(__AMX_TILE__) && defined(__GNUC__) && !defined(__clang__) && !defined(AGENTGRAPH_TILE_LOADCONFIG)
-#define AGENTGRAPH_TILE_LOADCONFIG
+#ifndef AGENTGRAPH_IMMINTRIN_H
+#define AGENTGRAPH_IMMINTRIN_H
+
+// GCC 12's _tile_loadconfig tells the compiler that it reads 8 bytes of the
+// 64 it reads. The other 56, the shapes of the tiles, are then dropped as
+// dead stores, and the AMX kernels end in an illegal instruction. This one
+// names all 64.
+#if defined(__AMX_TILE__) && defined(__GNUC__) && !defined(__clang__)
 static inline __attribute__((always_inline)) void agentgraph_tile_loadconfig(const void *config) {
   __asm__ volatile("ldtilecfg\t%0" : : "m"(*(const char(*)[64])config));
 }
 #define _tile_loadconfig agentgraph_tile_loadconfig
+#endif
+
+// The threads of a step wait for each other by spinning on _mm_pause. Where
+// another program has a core, the thread that everybody waits for gets no
+// time while the others spin theirs away: a step of 5 ms then takes 800. So a
+// wait of more than about 0.2 ms sleeps, which lets the scheduler move that
+// thread to the core of the one that waits.
+#if defined(__unix__) && defined(__x86_64__) && !defined(__cplusplus)
+#include <time.h>
+static inline void agentgraph_pause(void) {
+  static __thread unsigned long long last;
+  static __thread unsigned pauses;
+  unsigned long long now = __builtin_ia32_rdtsc();
+  // A gap of microseconds since the last pause: another wait began.
+  pauses = now - last > 10000 ? 0 : pauses + 1;
+  __builtin_ia32_pause();
+  if (pauses >= 3000) {
+    struct timespec moment = {0, 1000};
+    nanosleep(&moment, NULL);
+    now = __builtin_ia32_rdtsc();
+    pauses = 2950;
+  }
+  last = now;
+}
+#define _mm_pause agentgraph_pause
+#endif
+
 #endif
