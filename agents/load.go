@@ -354,13 +354,16 @@ func (g *Graph) modelSpec(name, base string) (ModelSpec, error) {
 }
 
 // ParseModel reads a model that is written as a path ending in .gguf or as
-// script:FILE; relative paths start at base.
+// script:FILE; relative paths start at base. Its name is then the absolute
+// form, which means the same everywhere.
 func ParseModel(name, base string) (ModelSpec, bool) {
 	if file, ok := strings.CutPrefix(name, "script:"); ok && file != "" {
-		return ModelSpec{Name: name, Script: absFrom(base, file)}, true
+		path := absFrom(base, file)
+		return ModelSpec{Name: "script:" + path, Script: path}, true
 	}
 	if strings.HasSuffix(strings.ToLower(name), ".gguf") {
-		return ModelSpec{Name: name, GGUF: absFrom(base, name)}, true
+		path := absFrom(base, name)
+		return ModelSpec{Name: path, GGUF: path}, true
 	}
 	return ModelSpec{}, false
 }

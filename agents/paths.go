@@ -43,6 +43,9 @@ func inside(root, path string) bool {
 // returned as it is.
 func (g *Graph) Rel(path string) string { return rel(g.Root, path) }
 
+// Rel is Graph.Rel for the graph at root.
+func Rel(root, path string) string { return rel(root, path) }
+
 func rel(root, path string) string {
 	if !inside(root, path) {
 		return filepath.ToSlash(path)

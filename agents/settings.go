@@ -103,7 +103,7 @@ type LimitOptions struct {
 // ModelSpec is one entry of models:. Exactly one of GGUF, Script, Server and
 // Plugin is written.
 type ModelSpec struct {
-	// Name is the key in models:, or what stood on the command line.
+	// Name is the key in models:, or a path or script:FILE made absolute.
 	Name string `yaml:"-"`
 
 	GGUF       string    `yaml:"gguf" default:"–" path:"1" doc:"A GGUF file, run in this process."`

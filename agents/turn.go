@@ -25,8 +25,12 @@ const maxPartBytes = 4 << 20
 type Input struct {
 	Path   string // relative to the graph, with forward slashes
 	Data   []byte
-	SHA256 string // of Data, in hexadecimal; empty: Turn computes it
+	SHA256 string // of the whole file, in hexadecimal; empty: that of Data
+	// Size of the whole file where Data is cut short; 0: Data is whole.
+	Size int64
 }
+
+func (in Input) size() int64 { return max(in.Size, int64(len(in.Data))) }
 
 func (in Input) sha() string {
 	if in.SHA256 != "" {
@@ -59,7 +63,7 @@ func (a *Agent) Turn(in []Input) (*turn.Request, error) {
 		Inputs:            []record.FileRef{},
 	}
 	for _, i := range in {
-		req.Inputs = append(req.Inputs, record.FileRef{Path: i.Path, SHA256: i.sha(), Bytes: int64(len(i.Data))})
+		req.Inputs = append(req.Inputs, record.FileRef{Path: i.Path, SHA256: i.sha(), Bytes: i.size()})
 	}
 	if a.Err != nil {
 		return req, a.Err
@@ -79,7 +83,7 @@ func (a *Agent) Turn(in []Input) (*turn.Request, error) {
 	}
 	req.User = UserText(in)
 	if len(req.User) > s.InputBytes {
-		return req, inputTooLarge(a.Name, "", len(req.User), s.InputBytes)
+		return req, inputTooLarge(a.Name, "", int64(len(req.User)), s.InputBytes)
 	}
 	return req, nil
 }
@@ -100,8 +104,8 @@ func UserText(in []Input) string {
 }
 
 func (a *Agent) checkInput(in Input) *Error {
-	if len(in.Data) > a.Settings.InputBytes {
-		return inputTooLarge(a.Name, in.Path, len(in.Data), a.Settings.InputBytes)
+	if in.size() > int64(a.Settings.InputBytes) {
+		return inputTooLarge(a.Name, in.Path, in.size(), a.Settings.InputBytes)
 	}
 	if at := notText(in.Data); at >= 0 {
 		return &Error{Code: record.InputNotText, Finding: Finding{
@@ -113,7 +117,7 @@ func (a *Agent) checkInput(in Input) *Error {
 	return nil
 }
 
-func inputTooLarge(agent, path string, n, limit int) *Error {
+func inputTooLarge(agent, path string, n int64, limit int) *Error {
 	return &Error{Code: record.InputTooLarge, Finding: Finding{
 		File: path, Severity: SeverityError, Agent: agent,
 		Msg:  fmt.Sprintf("the input has %d bytes, more than input_bytes allows (%d)", n, limit),

@@ -1,0 +1,227 @@
+package runner
+
+import (
+	"slices"
+	"time"
+
+	"agentgraph/agents"
+	"agentgraph/internal/watch"
+	"agentgraph/runner/internal/ledger"
+)
+
+// reloadPause gathers the events of one change.
+const reloadPause = 50 * time.Millisecond
+
+// dispatch acts on what the watcher reported.
+func (r *Runner) dispatch(dirty []watch.Dirty) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	reload := false
+	for _, d := range dirty {
+		for _, x := range r.roles[d.Dir] {
+			switch x.kind {
+			case roleGraph:
+				reload = reload || len(d.Names) == 0 || slices.Contains(d.Names, agents.GraphFile) || slices.Contains(d.Names, agents.AgentsDir)
+			case roleAgents:
+				reload = true
+			case roleAgent:
+				reload = reload || len(d.Names) == 0 || slices.ContainsFunc(d.Names, changesAgent)
+			case roleSystem:
+				r.recheckRefused(x.st)
+			case roleInput:
+				x.in.mark(d.Names...)
+			}
+		}
+	}
+	if reload {
+		r.reloadSoon()
+	}
+}
+
+// changesAgent reports whether a name in an agent's folder can change what the
+// agent is.
+func changesAgent(name string) bool {
+	switch name {
+	case agents.AgentFile, "system", "input", "output", "turns", agents.GraphFile, agents.AgentsDir, agents.StateDir:
+		return true
+	}
+	return false
+}
+
+// reloadSoon is called with mu held.
+func (r *Runner) reloadSoon() {
+	if r.stopping || r.reloading {
+		return
+	}
+	r.reloading = true
+	r.wg.Add(1)
+	time.AfterFunc(reloadPause, func() {
+		defer r.wg.Done()
+		r.reload()
+	})
+}
+
+// reload reads the settings again and applies what has changed.
+func (r *Runner) reload() {
+	r.mu.Lock()
+	r.reloading = false // an event from here on asks for another one
+	stopping := r.stopping
+	r.mu.Unlock()
+	if stopping {
+		return
+	}
+	g, err := agents.LoadWith(r.cfg.Root, r.cfg.Load)
+	if err != nil {
+		r.problem("", err.Error(), "")
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopping {
+		return
+	}
+	r.graph = g
+	for name, st := range r.agents {
+		if a := g.Agent(name); a == nil || a.Dir != st.current().Dir {
+			r.removeAgent(st)
+		}
+	}
+	for _, a := range g.Agents {
+		st := r.agents[a.Name]
+		if st == nil {
+			if err := r.addAgent(a); err != nil {
+				r.problem(a.Name, err.Error(), "")
+				continue
+			}
+			r.emit(Event{Kind: AgentAdded, Agent: a.Name})
+			continue
+		}
+		r.update(st, a)
+	}
+	r.pump()
+}
+
+// update gives an agent its new settings. Called with mu held.
+func (r *Runner) update(st *agentState, a *agents.Agent) {
+	old := st.current()
+	was, is := errText(old.Err), errText(a.Err)
+	same := was == is && old.Settings.SHA256() == a.Settings.SHA256() && slices.Equal(old.Inputs, a.Inputs) &&
+		old.Settings.MaxHopsSet == a.Settings.MaxHopsSet && old.OutputDir == a.OutputDir && old.TurnsDir == a.TurnsDir && old.SystemDir == a.SystemDir
+	if same {
+		return
+	}
+	st.cur.Store(a)
+	st.rule.Store(ruleOf(a))
+	if a.Err != nil {
+		// Running turns end; nothing new starts.
+		r.closeIntakes(st)
+		r.tellStopped(a)
+		return
+	}
+	r.makeFolders(a)
+	if old.Err != nil && len(st.jobs)+len(st.ready)+len(st.waiting)+len(st.stuck) == 0 {
+		if err := r.recoverAgent(st); err != nil {
+			r.problem(a.Name, err.Error(), "")
+		}
+	}
+	if old.Err != nil || !slices.Equal(old.Inputs, a.Inputs) || old.Settings.Join != a.Settings.Join {
+		r.closeIntakes(st)
+		r.openIntakes(st)
+	}
+	for _, in := range st.intakes {
+		in.again = true // max_hops or limits may have changed
+		in.start()
+	}
+	r.recheckRefused(st)
+	r.activate(st)
+	r.emit(Event{Kind: AgentChanged, Agent: a.Name})
+}
+
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// recheckRefused makes refused turns pending again when what they were refused
+// on has changed. Called with mu held.
+func (r *Runner) recheckRefused(st *agentState) {
+	if r.stopping || st.removed {
+		return
+	}
+	r.looking++
+	r.wg.Add(1)
+	go func() {
+		defer r.wg.Done()
+		defer func() {
+			r.mu.Lock()
+			r.looking--
+			r.pump()
+			r.mu.Unlock()
+		}()
+		r.reopenRefused(st, func(t ledger.Turn, now string) bool { return t.Fingerprint != now })
+	}()
+}
+
+// reopenRefused opens the refused turns of an agent that pick chooses; now is
+// the agent's fingerprint.
+func (r *Runner) reopenRefused(st *agentState, pick func(t ledger.Turn, now string) bool) {
+	if err := r.ledger.Flush(r.ctx); err != nil {
+		return
+	}
+	refused, err := r.ledger.Over(ledger.Refused, st.name)
+	if err != nil {
+		r.problem(st.name, err.Error(), "")
+		return
+	}
+	if len(refused) == 0 {
+		return
+	}
+	now := st.current().Fingerprint()
+	refused = slices.DeleteFunc(refused, func(t ledger.Turn) bool { return !pick(t, now) })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range refused {
+		r.reopen(st, t)
+	}
+}
+
+// reopen makes a turn that was over pending again; it keeps its identity and
+// its record is replaced. Called with mu held.
+func (r *Runner) reopen(st *agentState, t ledger.Turn) bool {
+	if r.openKeys[t.Key] || st.removed || r.stopping {
+		return false
+	}
+	r.openKeys[t.Key] = true
+	j := &job{stage: stageRun, refused: t.State == ledger.Refused, turn: t}
+	st.counts[t.State]--
+	j.turn.State, j.turn.Attempts, j.turn.NextAt = ledger.Claimed, 0, time.Time{}
+	r.ledger.Set(j.turn)
+	st.ready = append(st.ready, j)
+	r.activate(st)
+	return true
+}
+
+// tick does what is due every rescan: look everywhere, and try again what
+// could not be written.
+func (r *Runner) tick(full bool) {
+	if r.watcher != nil {
+		r.watcher.Check()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, st := range r.agents {
+		for _, in := range st.intakes {
+			in.maybe, in.again = true, true
+			in.all = in.all || full
+			in.start()
+		}
+		for _, j := range st.stuck {
+			st.ready = append(st.ready, j)
+			r.activate(st)
+		}
+		st.stuck = nil
+	}
+	r.pump()
+}

@@ -1,0 +1,336 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"agentgraph/agents"
+	"agentgraph/model"
+	"agentgraph/record"
+	"agentgraph/runner/internal/ledger"
+	"agentgraph/turn"
+)
+
+// work takes a turn as far as it goes now. What is to happen when the worker
+// has left (a pause, a place among the stuck) is in job.park.
+func (r *Runner) work(st *agentState, j *job) {
+	defer r.wg.Done()
+	defer r.leave(st, j)
+	for more := true; more; {
+		switch j.stage {
+		case stageClaim:
+			more = r.claim(st, j)
+		case stageRun:
+			more = r.run(st, j)
+		case stagePublish:
+			more = r.publish(st, j)
+		case stageRecord:
+			more = r.record(st, j)
+		case stageEnd:
+			more = r.end(st, j)
+		default:
+			return
+		}
+	}
+}
+
+// current is the agent as it was loaded last.
+func (st *agentState) current() *agents.Agent { return st.cur.Load() }
+
+// context ends when the turns of this agent must stop at once.
+func (st *agentState) context() context.Context {
+	st.ctxMu.Lock()
+	defer st.ctxMu.Unlock()
+	return st.ctx
+}
+
+// settings are those in use for the turns that start now.
+func (st *agentState) settings() agents.Settings { return st.current().Settings }
+
+// run makes one attempt and decides what becomes of it.
+func (r *Runner) run(st *agentState, j *job) (more bool) {
+	if err := r.load(st, j); err != nil && j.refused {
+		// Nobody wants it any more; it stays refused.
+		j.turn.State = ledger.Refused
+		r.close(st, j)
+		return false
+	} else if err != nil {
+		// The bytes are gone for good: the turn cannot be what it was.
+		r.giveUp(st, j, &record.Error{Code: record.Internal, Message: err.Error(), Hint: "drop the input again"})
+		return true
+	}
+	a := st.current()
+	inputs := make([]agents.Input, len(j.turn.Inputs))
+	for i, ref := range j.turn.Inputs {
+		inputs[i] = agents.Input{Path: ref.Path, SHA256: ref.SHA256, Data: j.data[i], Size: ref.Bytes}
+	}
+	fingerprint := a.Fingerprint()
+	req, terr := a.Turn(inputs)
+	r.name(st, j, req)
+	j.started = r.now()
+	paths := pathsOf(j.turn.Inputs)
+	r.emit(Event{Kind: TurnStarted, Agent: st.name, Turn: j.turn.ID, Attempt: req.Attempt, Inputs: paths})
+
+	var rec *record.Record
+	switch {
+	case terr != nil:
+		rec = turn.Refuse(req, refusalOf(terr))
+	default:
+		rec = r.attempt(st, j, req)
+	}
+	r.mu.Lock()
+	r.freeModel(j)
+	r.pump()
+	r.mu.Unlock()
+	r.at("generated")
+	j.req, j.rec = req, rec
+
+	if rec.Outcome != nil && rec.Outcome.Status == record.Completed && rec.Outcome.Output != nil {
+		j.format, j.ext, _ = agents.AnswerName(req)
+		j.turn.Attempts = req.Attempt
+		j.stage = stagePublish
+		return true
+	}
+	if j.interrupted(r, st) {
+		return false // as if this attempt had not been; it is claimed and comes back
+	}
+	if rec.Outcome == nil {
+		// Pending again when what it was refused on has changed.
+		j.turn.State, j.turn.Fingerprint = ledger.Refused, fingerprint
+		j.stage = stageEnd
+		return true
+	}
+	return r.fail(st, j)
+}
+
+// interrupted reports whether an attempt ended because the runner or the agent
+// was stopped, not by itself.
+func (j *job) interrupted(r *Runner, st *agentState) bool {
+	if r.ctx.Err() == nil && st.context().Err() == nil {
+		return false
+	}
+	if j.rec.Outcome != nil && j.rec.Outcome.Status != record.Cancelled {
+		return false
+	}
+	j.park = func() {
+		if st.removed {
+			delete(r.openKeys, j.turn.Key)
+		} else if r.ctx.Err() == nil {
+			// The agent was stopped: the turn waits until it is resumed.
+			st.ready = append(st.ready, j)
+		}
+	}
+	return true
+}
+
+// name gives a request the names of the turn, its lineage and its reporting.
+func (r *Runner) name(st *agentState, j *job, req *turn.Request) {
+	lineage := j.turn.Lineage
+	req.TurnID, req.TraceID, req.SessionID = j.turn.ID, j.turn.Trace, st.name
+	req.RunID = newID()
+	req.Attempt = j.turn.Attempts + 1
+	req.Lineage = &lineage
+	req.Clock = r.cfg.Now
+	req.Audit = func(e turn.Event) {
+		if err := r.audit.Append(e); err != nil {
+			r.auditProblem(err)
+		}
+	}
+	req.Progress = func(p model.Progress) {
+		now := r.now()
+		r.mu.Lock()
+		j.tokens = p.Tokens
+		due := now.Sub(j.progress) >= progressEvery
+		if due {
+			j.progress = now
+		}
+		r.mu.Unlock()
+		if due {
+			elapsed := now.Sub(j.started)
+			r.emit(Event{Kind: TurnProgress, Agent: st.name, Turn: j.turn.ID, Attempt: req.Attempt, Tokens: p.Tokens,
+				TokensPerSecond: perSecond(p.Tokens, elapsed), Elapsed: elapsed})
+		}
+	}
+}
+
+func perSecond(n int, d time.Duration) float64 {
+	if d <= 0 {
+		return 0
+	}
+	return float64(n) / d.Seconds()
+}
+
+func (r *Runner) attempt(st *agentState, j *job, req *turn.Request) *record.Record {
+	ctx := st.context()
+	if n := st.settings().History; n > 0 {
+		h, err := r.historyOf(st, n, j.turn.Seq)
+		if err != nil {
+			return turn.Refuse(req, &record.Error{Code: record.Internal, Message: "earlier turns cannot be read: " + err.Error(), Hint: "set history: 0, or repair the records in turns/"})
+		}
+		req.History = h
+	}
+	if r.cfg.Models != nil {
+		m, err := r.cfg.Models.Model(ctx, st.settings().ModelSpec.Name)
+		if err != nil {
+			return turn.Refuse(req, &record.Error{Code: record.ModelUnavailable, Message: err.Error(), Hint: "see that the model's file is there; agentgraph doctor says more"})
+		}
+		req.Model = m
+		r.mu.Lock()
+		if s := j.onModel; s != nil && s.capacity == 0 {
+			s.capacity = max(m.Capabilities().Parallel, 1)
+		}
+		r.mu.Unlock()
+	}
+	rec := r.gen.Run(ctx, req)
+	if rec == nil {
+		rec = turn.Refuse(req, &record.Error{Code: record.Internal, Message: "the generator returned no record"})
+	}
+	return rec
+}
+
+func refusalOf(err error) *record.Error {
+	var e *agents.Error
+	if errors.As(err, &e) {
+		return e.Record()
+	}
+	return &record.Error{Code: record.Internal, Message: err.Error()}
+}
+
+// fail ends an attempt: with another one to come, or for good.
+func (r *Runner) fail(st *agentState, j *job) (more bool) {
+	j.turn.Attempts++
+	e := j.rec.Error
+	if e == nil || !e.Retry || j.turn.Attempts > st.settings().Retries {
+		j.turn.State = ledger.Failed
+		j.stage = stageEnd
+		return true
+	}
+	pause := r.pause(j.turn.Attempts)
+	j.turn.State, j.turn.NextAt = ledger.Waiting, r.now().Add(pause)
+	j.turn.Code, j.turn.Message = string(e.Code), e.Message
+	r.ledger.Set(j.turn)
+	r.at("waiting")
+	r.emit(Event{Kind: TurnRetrying, Agent: st.name, Turn: j.turn.ID, Attempt: j.turn.Attempts, Inputs: pathsOf(j.turn.Inputs), Error: e, After: pause})
+	j.park = func() { r.later(st, j, pause) }
+	return false
+}
+
+func (r *Runner) pause(attempts int) time.Duration {
+	pause := r.cfg.RetryBase
+	for range min(attempts-1, 20) {
+		pause *= 2
+	}
+	return min(pause, maxRetryPause)
+}
+
+// giveUp ends a turn that cannot be attempted.
+func (r *Runner) giveUp(st *agentState, j *job, e *record.Error) {
+	j.req = &turn.Request{Agent: st.name, TurnID: j.turn.ID, Inputs: j.turn.Inputs, Lineage: &j.turn.Lineage, Clock: r.cfg.Now}
+	j.rec = turn.Refuse(j.req, e)
+	j.turn.State = ledger.Failed
+	j.stage = stageEnd
+}
+
+// end closes a turn without an answer: record, ledger, event.
+func (r *Runner) end(st *agentState, j *job) (more bool) {
+	// The claim is on disk before a record says that there was one.
+	_ = r.ledger.Flush(r.ctx)
+	if !st.exists() {
+		r.abandon(st, j)
+		return false
+	}
+	if _, err := st.store.Write(j.turn.ID, j.rec); err != nil {
+		r.problem(st.name, "the record of a turn cannot be written: "+cause(err), "free disk space, or let this user write to "+r.rel(st.current().TurnsDir))
+		r.hold(st, j)
+		return false
+	}
+	r.at("recorded")
+	if e := j.rec.Error; e != nil {
+		j.turn.Code, j.turn.Message = string(e.Code), e.Message
+	}
+	r.close(st, j)
+	kind := TurnFailed
+	r.mu.Lock()
+	if j.turn.State == ledger.Refused {
+		kind = TurnRefused
+		r.stats.Refused++
+	} else {
+		r.stats.Failed++
+	}
+	r.mu.Unlock()
+	r.emit(Event{Kind: kind, Agent: st.name, Turn: j.turn.ID, Attempt: j.turn.Attempts, Inputs: pathsOf(j.turn.Inputs),
+		Error: j.rec.Error, Tokens: j.tokens, Elapsed: r.now().Sub(j.started)})
+	return false
+}
+
+// close writes a turn's end to the ledger and frees what it held.
+func (r *Runner) close(st *agentState, j *job) {
+	t := r.ledger.Set(j.turn)
+	r.dropSnapshots(j)
+	r.mu.Lock()
+	st.counts[j.turn.State]++
+	r.mu.Unlock()
+	r.at("closed")
+	// The identity stays taken until the row that takes it is on disk.
+	r.wg.Add(1)
+	go func() {
+		defer r.wg.Done()
+		<-t.Done()
+		r.mu.Lock()
+		delete(r.openKeys, j.turn.Key)
+		if p, ok := r.producers[j.turn.Output]; ok && p.sha == j.turn.OutputSHA {
+			delete(r.producers, j.turn.Output)
+		}
+		r.mu.Unlock()
+	}()
+}
+
+// hold keeps a turn whose answer or record cannot be written now: it is tried
+// again like an attempt, then at every rescan.
+func (r *Runner) hold(st *agentState, j *job) {
+	j.tries++
+	if j.tries <= st.settings().Retries {
+		pause := r.pause(j.tries)
+		j.park = func() { r.later(st, j, pause) }
+		return
+	}
+	j.park = func() {
+		if !st.removed {
+			st.stuck = append(st.stuck, j)
+		}
+	}
+}
+
+// abandon drops a turn whose agent is gone.
+func (r *Runner) abandon(st *agentState, j *job) {
+	r.ledger.Drop(j.turn.ID)
+	r.dropSnapshots(j)
+	r.mu.Lock()
+	delete(r.openKeys, j.turn.Key)
+	r.mu.Unlock()
+	r.emit(Event{Kind: TurnFailed, Agent: st.name, Turn: j.turn.ID, Inputs: pathsOf(j.turn.Inputs),
+		Error: &record.Error{Code: record.PublishFailed, Message: "the agent's folder is gone", Hint: "put it back, and its inputs get their turns"}})
+}
+
+// exists reports whether the agent's folder is there: nothing may make a
+// deleted agent again.
+func (st *agentState) exists() bool {
+	info, err := os.Stat(st.current().Dir)
+	return err == nil && info.IsDir()
+}
+
+func pathsOf(refs []record.FileRef) []string {
+	paths := make([]string, len(refs))
+	for i, f := range refs {
+		paths[i] = f.Path
+	}
+	return paths
+}
+
+func (r *Runner) auditProblem(err error) {
+	r.problem("", "the audit log cannot be written: "+cause(err), fmt.Sprintf("free disk space, or let this user write to %s", filepath.Join(r.root, "log")))
+}
