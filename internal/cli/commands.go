@@ -5,7 +5,7 @@ import "github.com/spf13/cobra"
 // The groups are the order in which help lists the commands.
 
 func (a *app) workCommands() []*cobra.Command {
-	return []*cobra.Command{a.initCommand(), a.respondCommand()}
+	return []*cobra.Command{a.initCommand(), a.runCommand(), a.respondCommand()}
 }
 
 func (a *app) lookCommands() []*cobra.Command {
