@@ -29,7 +29,11 @@ type parser struct {
 	stack           []value  // values of the containers being read
 	names           []string // their member names
 	offs            []int32
-	arena           []value
+	// memory to carve from
+	values    []value
+	nameSpace []string
+	offSpace  []int32
+	objects   []object
 }
 
 // step is one token of an instance pointer.
@@ -121,25 +125,27 @@ func (p *parser) value(v *value, depth int) *parseError {
 	return nil
 }
 
-// take moves the values read since mark off the stack into memory of their
-// own.
-func (p *parser) take(mark int) []value {
-	n := len(p.stack) - mark
-	if n == 0 {
-		return nil
-	}
-	if n > len(p.arena) {
-		if n >= 256 {
-			items := make([]value, n)
-			copy(items, p.stack[mark:])
-			p.stack = p.stack[:mark]
-			return items
+// carve copies src into memory of its exact size. Small copies share one
+// allocation.
+func carve[T any](arena *[]T, src []T) []T {
+	const chunk = 256
+	n := len(src)
+	if n > len(*arena) {
+		if n > chunk/4 {
+			return append(make([]T, 0, n), src...)
 		}
-		p.arena = make([]value, 512)
+		*arena = make([]T, chunk)
 	}
-	items := p.arena[:n:n]
-	p.arena = p.arena[n:]
-	copy(items, p.stack[mark:])
+	out := (*arena)[:n:n]
+	*arena = (*arena)[n:]
+	copy(out, src)
+	return out
+}
+
+// take moves the values read since mark off the stack.
+func (p *parser) take(mark int) []value {
+	items := carve(&p.values, p.stack[mark:])
+	clear(p.stack[mark:])
 	p.stack = p.stack[:mark]
 	return items
 }
@@ -182,7 +188,7 @@ func (p *parser) array(v *value, depth int) *parseError {
 
 func (p *parser) object(v *value, depth int) *parseError {
 	v.kind = kObject
-	v.obj = &object{}
+	v.obj = &carve(&p.objects, []object{{}})[0]
 	p.pos++
 	mark, nameMark := len(p.stack), len(p.names)
 	p.space()
@@ -227,8 +233,8 @@ func (p *parser) object(v *value, depth int) *parseError {
 			case '}':
 				p.pos++
 				v.items = p.take(mark)
-				v.obj.names = append([]string(nil), p.names[nameMark:]...)
-				v.obj.offs = append([]int32(nil), p.offs[nameMark:]...)
+				v.obj.names = carve(&p.nameSpace, p.names[nameMark:])
+				v.obj.offs = carve(&p.offSpace, p.offs[nameMark:])
 				p.names, p.offs = p.names[:nameMark], p.offs[:nameMark]
 				return nil
 			}
