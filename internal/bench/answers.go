@@ -1,12 +1,11 @@
-// Package bench measures: how fast a model answers a workload, and how fast
-// the runner turns files into turns. The commands of "agentgraph bench" print
-// what it returns.
+// Package bench measures: how fast a model answers a workload. It knows only
+// model.Model, so that the same figures come from any engine.
 package bench
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -16,189 +15,248 @@ import (
 	"agentgraph/model"
 )
 
-// Workload is a list of tasks, each a system message, a JSON Schema and
-// inputs. Every input is answered once.
+// Workload is a file of shaped questions; bench/answer-workload.json is one.
 type Workload struct {
+	About string `json:"about"`
 	Tasks []Task `json:"tasks"`
-	// MaxTokens bounds each answer; 0 means 200.
-	MaxTokens int `json:"max_tokens"`
 }
 
-// Task is one kind of question.
+// Task is one system message with a JSON Schema and the inputs to answer.
 type Task struct {
 	Name   string          `json:"name"`
 	System string          `json:"system"`
 	Inputs []string        `json:"inputs"`
-	Schema json.RawMessage `json:"schema"`
+	Schema json.RawMessage `json:"schema"` // nil: free text
 }
 
-// ReadWorkload reads a workload file.
+// ReadWorkload reads and checks a workload file.
 func ReadWorkload(path string) (*Workload, error) {
-	b, err := os.ReadFile(path)
+	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading the workload: %w", err)
 	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
 	var w Workload
-	if err := json.Unmarshal(b, &w); err != nil {
-		return nil, fmt.Errorf("%s: not a workload: %w", path, err)
+	if err := dec.Decode(&w); err != nil {
+		return nil, fmt.Errorf("the workload %s: %w; it is an object with \"tasks\", each with \"name\", \"system\", \"inputs\" and \"schema\"", path, err)
 	}
-	if w.MaxTokens == 0 {
-		w.MaxTokens = 200
+	answers := 0
+	for _, t := range w.Tasks {
+		answers += len(t.Inputs)
 	}
-	for i, t := range w.Tasks {
-		if len(t.Inputs) == 0 || len(t.Schema) == 0 {
-			return nil, fmt.Errorf("%s: task %d (%s) needs inputs and a schema", path, i+1, t.Name)
-		}
-	}
-	if len(w.Tasks) == 0 {
-		return nil, fmt.Errorf("%s: no tasks", path)
+	if answers == 0 {
+		return nil, fmt.Errorf("the workload %s has no inputs", path)
 	}
 	return &w, nil
 }
 
-// Answer is one measured answer. Times are seconds.
+// Options of a run.
+type Options struct {
+	// Parallel answers are asked for at once; 0 and 1: one after the other.
+	Parallel int
+	// MaxTokens of each answer; 0 means 200.
+	MaxTokens int
+	// Free asks without the schemas, for comparison.
+	Free bool
+	// Solo asks for each answer alone and without reuse.
+	Solo bool
+	// Each is called with every answer, in the order of the workload, as far
+	// as they have come. Nil is allowed.
+	Each func(Answer)
+}
+
+// Answer is one answer and where its time went.
 type Answer struct {
 	Task         string  `json:"task"`
 	Seconds      float64 `json:"seconds"`
-	FirstToken   float64 `json:"first_token_seconds"`
-	PromptTokens int64   `json:"prompt_tokens"`
-	ReusedTokens int     `json:"reused_tokens"`
-	Tokens       int64   `json:"tokens"`
-	ForcedTokens int     `json:"forced_tokens"`
-	Valid        bool    `json:"valid"`
-	Truncated    bool    `json:"truncated,omitempty"`
-	Error        string  `json:"error,omitempty"`
-	Text         string  `json:"answer"`
-
-	stats model.Stats
+	FirstTokenMS float64 `json:"first_token_ms"`
+	Prompt       int     `json:"prompt_tokens"`
+	Tokens       int     `json:"tokens"`
+	Forced       int     `json:"forced_tokens"`
+	Reused       int     `json:"reused_tokens"`
+	// Valid is nil for free text.
+	Valid  *bool              `json:"valid"`
+	Finish model.FinishReason `json:"finish_reason"`
+	Text   string             `json:"answer"`
 }
 
-// Answers is the closing line. Prefill, Decode, Mask and Sample add up the
-// time that each answer waited for that work; answers that share a batch wait
-// together, so with Parallel above 1 the sums exceed Seconds.
-type Answers struct {
+// Figures are the totals of a run. The seconds of the stages are summed over
+// the answers: in a parallel run answers share steps, so they may add up to
+// more than Seconds.
+type Figures struct {
 	Engine           string  `json:"engine"`
 	Model            string  `json:"model"`
 	Parallel         int     `json:"parallel"`
 	Answers          int     `json:"answers"`
 	Valid            int     `json:"valid"`
 	Truncated        int     `json:"truncated"`
-	Failed           int     `json:"failed"`
-	PromptTokens     int64   `json:"prompt_tokens"`
-	ReusedTokens     int     `json:"reused_tokens"`
-	Tokens           int64   `json:"tokens"`
-	ForcedTokens     int     `json:"forced_tokens"`
+	Prompt           int     `json:"prompt_tokens"`
+	Tokens           int     `json:"tokens"`
+	Forced           int     `json:"forced_tokens"`
+	Reused           int     `json:"reused_tokens"`
 	Seconds          float64 `json:"seconds"`
-	Prefill          float64 `json:"prefill_seconds"`
-	Decode           float64 `json:"decode_seconds"`
-	Mask             float64 `json:"mask_seconds"`
-	Sample           float64 `json:"sample_seconds"`
 	AnswersPerSecond float64 `json:"answers_per_second"`
 	TokensPerSecond  float64 `json:"tokens_per_second"`
+	CompileSeconds   float64 `json:"compile_seconds"`
+	PrefillSeconds   float64 `json:"prefill_seconds"`
+	DecodeSeconds    float64 `json:"decode_seconds"`
+	MaskSeconds      float64 `json:"mask_seconds"`
+	SampleSeconds    float64 `json:"sample_seconds"`
+	ValidateSeconds  float64 `json:"validate_seconds"`
+	FirstTokenMS     float64 `json:"first_token_ms"` // average
 }
 
-// RunAnswers answers the whole workload with up to parallel requests at once,
-// greedily, and calls each after every answer, one at a time. The messages
-// are the workload's alone: no schema paragraph.
-func RunAnswers(ctx context.Context, m model.Model, w *Workload, parallel int, each func(Answer)) (*Answers, error) {
-	type job struct {
-		task  Task
-		input string
-		c     *constraint.Constraint
+// Answers asks m everything in w once, greedily, with exactly the workload's
+// system and user messages. Validation is measured by itself and is not part
+// of Seconds, as other engines are measured without one.
+func Answers(ctx context.Context, m model.Model, w *Workload, opt Options) (*Figures, error) {
+	if opt.MaxTokens == 0 {
+		opt.MaxTokens = 200
 	}
-	var jobs []job
-	for _, t := range w.Tasks {
-		c, err := constraint.Compile(constraint.Spec{Kind: constraint.JSON, Source: t.Schema, File: t.Name}, constraint.Options{})
-		if err != nil {
-			return nil, fmt.Errorf("task %s: %w", t.Name, err)
-		}
-		for _, in := range t.Inputs {
-			jobs = append(jobs, job{t, in, c})
+	opt.Parallel = max(opt.Parallel, 1)
+	var jobs []*job
+	for i := range w.Tasks {
+		for _, input := range w.Tasks[i].Inputs {
+			jobs = append(jobs, &job{task: &w.Tasks[i], input: input})
 		}
 	}
-	parallel = max(1, min(parallel, len(jobs)))
 	id := m.Identity()
-	sum := &Answers{Engine: id.Engine, Model: id.Name, Parallel: parallel, Answers: len(jobs)}
-
-	queue := make(chan job, len(jobs))
-	for _, j := range jobs {
-		queue <- j
+	f := &Figures{Engine: "agentgraph (" + id.Engine + ")", Model: id.Name, Parallel: opt.Parallel}
+	if opt.Parallel == 1 {
+		for _, j := range jobs {
+			j.run(ctx, m, opt)
+			if j.err != nil {
+				return nil, j.err
+			}
+			j.check(ctx)
+			f.Seconds += j.out.Seconds
+			if opt.Each != nil {
+				opt.Each(j.out)
+			}
+		}
+	} else {
+		began := time.Now()
+		together(ctx, m, jobs, opt)
+		f.Seconds = time.Since(began).Seconds()
+		for _, j := range jobs {
+			if j.err != nil {
+				return nil, j.err
+			}
+			j.check(ctx)
+			if opt.Each != nil {
+				opt.Each(j.out)
+			}
+		}
 	}
-	close(queue)
-	var mu sync.Mutex
+	for _, j := range jobs {
+		f.add(j)
+	}
+	f.AnswersPerSecond = float64(f.Answers) / f.Seconds
+	f.TokensPerSecond = float64(f.Tokens) / f.Seconds
+	f.FirstTokenMS /= float64(f.Answers)
+	return f, nil
+}
+
+// together keeps opt.Parallel answers going until all are there or one fails.
+func together(ctx context.Context, m model.Model, jobs []*job, opt Options) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	next := make(chan *job, len(jobs))
+	for _, j := range jobs {
+		next <- j
+	}
+	close(next)
 	var wg sync.WaitGroup
-	began := time.Now()
-	for range parallel {
+	for range opt.Parallel {
 		wg.Go(func() {
-			for j := range queue {
-				a := answer(ctx, m, j.task, j.input, j.c, w.MaxTokens)
-				mu.Lock()
-				sum.add(a)
-				if each != nil {
-					each(a)
+			for j := range next {
+				if j.run(ctx, m, opt); j.err != nil {
+					cancel()
 				}
-				mu.Unlock()
 			}
 		})
 	}
 	wg.Wait()
-	sum.Seconds = time.Since(began).Seconds()
-	sum.AnswersPerSecond = float64(sum.Answers-sum.Failed) / sum.Seconds
-	sum.TokensPerSecond = float64(sum.Tokens) / sum.Seconds
-	return sum, ctx.Err()
 }
 
-func answer(ctx context.Context, m model.Model, t Task, input string, c *constraint.Constraint, maxTokens int) Answer {
-	a := Answer{Task: t.Name}
+// job is one answer to ask for.
+type job struct {
+	task       *Task
+	input      string
+	constraint *constraint.Constraint
+	compile    time.Duration
+	resp       *model.Response
+	validate   time.Duration
+	out        Answer
+	err        error
+}
+
+func (j *job) run(ctx context.Context, m model.Model, opt Options) {
 	began := time.Now()
-	resp, err := m.Generate(ctx, &model.Request{
-		Messages: []model.Message{
-			{Role: model.System, Content: t.System},
-			{Role: model.User, Content: input},
-		},
-		Constraint: c,
-		Sampling:   model.Sampling{MaxTokens: maxTokens},
-	})
-	a.Seconds = time.Since(began).Seconds()
-	if err != nil {
-		a.Error = err.Error()
-		var failed *model.Error
-		if !errors.As(err, &failed) || failed.Partial == nil {
-			return a
+	req := &model.Request{Sampling: model.Sampling{MaxTokens: opt.MaxTokens}, Solo: opt.Solo}
+	if j.task.System != "" {
+		req.Messages = append(req.Messages, model.Message{Role: model.System, Content: j.task.System})
+	}
+	req.Messages = append(req.Messages, model.Message{Role: model.User, Content: j.input})
+	if len(j.task.Schema) > 0 && !opt.Free {
+		j.constraint, j.err = constraint.Compile(constraint.Spec{Kind: constraint.JSON, Source: j.task.Schema, File: j.task.Name}, constraint.Options{})
+		if j.err != nil {
+			return
 		}
-		resp = failed.Partial
+		j.compile = time.Since(began)
+		req.Constraint = j.constraint
 	}
-	a.Text = resp.Text
-	a.Truncated = resp.Finish == model.Length
-	a.Valid = err == nil && !a.Truncated && c.Validate(ctx, resp.Text).Valid
-	a.stats = resp.Stats
-	a.FirstToken = resp.Stats.FirstToken.Seconds()
-	a.ForcedTokens = resp.Stats.ForcedTokens
-	a.ReusedTokens = resp.Stats.ReusedTokens
-	if n := resp.Usage.InputTokens; n != nil {
-		a.PromptTokens = *n
+	if j.resp, j.err = m.Generate(ctx, req); j.err != nil {
+		j.err = fmt.Errorf("task %s: %w", j.task.Name, j.err)
+		return
 	}
-	if n := resp.Usage.OutputTokens; n != nil {
-		a.Tokens = *n
+	r := j.resp
+	j.out = Answer{
+		Task: j.task.Name, Seconds: time.Since(began).Seconds(), FirstTokenMS: ms(r.Stats.FirstToken),
+		Prompt: count(r.Usage.InputTokens), Tokens: count(r.Usage.OutputTokens),
+		Forced: r.Stats.ForcedTokens, Reused: r.Stats.ReusedTokens, Finish: r.Finish, Text: r.Text,
 	}
-	return a
 }
 
-func (s *Answers) add(a Answer) {
-	s.PromptTokens += a.PromptTokens
-	s.ReusedTokens += a.ReusedTokens
-	s.Tokens += a.Tokens
-	s.ForcedTokens += a.ForcedTokens
-	s.Prefill += a.stats.Prefill.Seconds()
-	s.Decode += a.stats.Decode.Seconds()
-	s.Mask += a.stats.Mask.Seconds()
-	s.Sample += a.stats.Sample.Seconds()
-	switch {
-	case a.Error != "":
-		s.Failed++
-	case a.Truncated:
-		s.Truncated++
-	case a.Valid:
-		s.Valid++
+// check validates the answer.
+func (j *job) check(ctx context.Context) {
+	if j.constraint == nil {
+		return
 	}
+	began := time.Now()
+	valid := j.constraint.Validate(ctx, j.resp.Text).Valid && j.resp.Finish != model.Length
+	j.validate = time.Since(began)
+	j.out.Valid = &valid
 }
+
+func (f *Figures) add(j *job) {
+	s := j.resp.Stats
+	f.Answers++
+	if j.out.Valid == nil || *j.out.Valid {
+		f.Valid++
+	}
+	if j.out.Finish == model.Length {
+		f.Truncated++
+	}
+	f.Prompt += j.out.Prompt
+	f.Tokens += j.out.Tokens
+	f.Forced += j.out.Forced
+	f.Reused += j.out.Reused
+	f.CompileSeconds += j.compile.Seconds()
+	f.PrefillSeconds += s.Prefill.Seconds()
+	f.DecodeSeconds += s.Decode.Seconds()
+	f.MaskSeconds += s.Mask.Seconds()
+	f.SampleSeconds += s.Sample.Seconds()
+	f.ValidateSeconds += j.validate.Seconds()
+	f.FirstTokenMS += j.out.FirstTokenMS
+}
+
+func count(n *int64) int {
+	if n == nil {
+		return 0
+	}
+	return int(*n)
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

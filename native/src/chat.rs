@@ -13,9 +13,9 @@ use serde_json::Value as Json;
 
 use crate::util::guarded;
 
-/// Instructions a template may run: a conversation of a thousand messages
-/// needs under a million.
-const FUEL: u64 = 50_000_000;
+/// Instructions a template may run; a conversation of a thousand messages
+/// needs under a million, and ten million take about a second.
+const FUEL: u64 = 10_000_000;
 
 #[repr(C)]
 #[allow(non_camel_case_types)] // named as in the header
