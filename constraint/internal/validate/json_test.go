@@ -40,6 +40,8 @@ func TestKnownTraps(t *testing.T) {
 		{"unanchored", `{"pattern":"b"}`, []string{`"abc"`}, []string{`"ac"`}},
 		{"code points", `{"pattern":"^.$"}`, []string{`"😀"`, `"\ud83d\ude00"`}, []string{`"ab"`, `"\n"`}},
 		{"property escapes", `{"pattern":"^\\p{Lu}\\-$"}`, []string{`"É-"`}, []string{`"é-"`, `"p{Lu}-"`}},
+		{"range from a dash", `{"pattern":"^[\\--/]$"}`, []string{`"-"`, `"."`, `"/"`}, []string{`"+"`, `","`}},
+		{"dash in a class", `{"pattern":"^[+\\-a]$"}`, []string{`"-"`, `"+"`, `"a"`}, []string{`","`}},
 		{"lone brace", `{"pattern":"^{.*}$"}`, []string{`"{a}"`}, []string{`"a"`}},
 		{"lookahead", `{"pattern":"^(?=.*\\d)[a-z0-9]+$"}`, []string{`"a1"`}, []string{`"ab"`}},
 		{"long bounds", `{"type":"object","properties":{"q":{"type":"string","maxLength":2000}}}`,

@@ -41,7 +41,7 @@ func ecmaPattern(source string, timeout time.Duration) (*pattern, error) {
 	}
 	re, err := regexp2.Compile(dropEscapes(source), regexp2.ECMAScript, regexp2.Unicode, regexp2.OptionMaxBacktrackingStackSize(matchStack))
 	if err != nil && !needsUnicode(source) {
-		old, oldErr := regexp2.Compile(source, regexp2.ECMAScript, regexp2.OptionMaxBacktrackingStackSize(matchStack))
+		old, oldErr := regexp2.Compile(strings.ReplaceAll(source, `[\-`, `[\x2d`), regexp2.ECMAScript, regexp2.OptionMaxBacktrackingStackSize(matchStack))
 		if oldErr == nil {
 			re, err = old, nil
 		}
@@ -101,8 +101,11 @@ func dropEscapes(source string) string {
 		c := source[i]
 		if c == '\\' && i+1 < len(source) {
 			i++
-			if n := source[i]; n < 0x80 && !alphanumeric(n) && !strings.ContainsRune(`^$\.*+?()[]{}|/`, rune(n)) &&
-				!(class && n == '-') {
+			if class && source[i] == '-' {
+				b.WriteString(`\x2d`) // regexp2 does not take "\-" as the start of a range
+				continue
+			}
+			if n := source[i]; n < 0x80 && !alphanumeric(n) && !strings.ContainsRune(`^$\.*+?()[]{}|/`, rune(n)) {
 				b.WriteByte(n)
 				continue
 			}

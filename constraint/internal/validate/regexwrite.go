@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -92,16 +93,11 @@ func (w *rustWriter) class(s runeSet) {
 }
 
 // char writes one character so that it stands for itself, in a class and
-// outside.
+// outside. (An escaped '-' cannot start a range in regexp2.)
 func (w *rustWriter) char(r rune) {
-	switch {
-	case r < 0x20 || r == 0x7f:
-		w.raw(`\x` + string("0123456789abcdef"[r>>4]) + string("0123456789abcdef"[r&15]))
-	case r < 0x80 && !alphanumeric(byte(r)) && r != '_' && r != '"' && r != '\'' && r != '<' && r != '>' &&
-		r != '%' && r != '&' && r != '/' && r != ':' && r != ';' && r != '=' && r != '@' && r != '`' && r != '~' && r != '!' && r != ',':
-		w.raw(`\`)
-		w.b.WriteRune(r)
-	default:
-		w.b.WriteRune(r)
+	if r < 0x80 && !alphanumeric(byte(r)) {
+		fmt.Fprintf(&w.b, `\x%02x`, r)
+		return
 	}
+	w.b.WriteRune(r)
 }
