@@ -35,6 +35,12 @@ func (r *Runner) recoverAgent(st *agentState) error {
 			}
 		}
 		r.openKeys[t.Key] = true
+		for _, in := range t.Inputs {
+			if in.Bytes > inlineSnapshot {
+				r.snapshots[in.SHA256]++
+				j.files = append(j.files, in.SHA256)
+			}
+		}
 		if t.State == ledger.Waiting {
 			r.later(st, j, max(t.NextAt.Sub(r.now()), 0))
 			continue
