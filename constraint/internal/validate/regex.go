@@ -3,6 +3,7 @@ package validate
 import (
 	"context"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/dlclark/regexp2/v2"
@@ -102,6 +103,8 @@ type rustParser struct {
 	flags rustFlags
 	depth int
 	nodes int
+	// lineBreak is set when a line break was skipped.
+	lineBreak bool
 }
 
 func (p *rustParser) fail(off int, format string, args ...any) *SchemaError {
@@ -115,6 +118,9 @@ func (p *rustParser) parse() (*rustNode, *SchemaError) {
 	}
 	if p.pos < len(p.src) {
 		return nil, p.fail(p.pos, "')' has no '('")
+	}
+	if p.lineBreak {
+		return nil, p.fail(strings.IndexByte(p.src, '\n'), "an expression with flag x has to stand on one line, without comments")
 	}
 	if err := anchors(p, n, true, true); err != nil {
 		return nil, err
@@ -171,14 +177,20 @@ func (p *rustParser) next() rune {
 	return r
 }
 
-// skip passes over white space and comments where the x flag is on.
+// skip passes over white space and comments where the x flag is on. The engine
+// that makes masks takes a line break for a character of the answer even
+// there, so it is refused (see lineBreak).
 func (p *rustParser) skip() {
 	for p.flags.verbose && p.more() {
 		switch r := p.peek(); {
+		case r == '\n':
+			p.lineBreak = true
+			p.next()
 		case whiteSpace.has(r):
 			p.next()
 		case r == '#':
-			for p.more() && p.next() != '\n' {
+			for p.more() && p.peek() != '\n' {
+				p.next()
 			}
 		default:
 			return

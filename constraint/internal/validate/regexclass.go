@@ -81,16 +81,9 @@ func (p *rustParser) property(off int) (runeSet, *SchemaError) {
 	} else if p.more() {
 		name = string(p.next())
 	}
-	negate := false
-	if s, ok := strings.CutPrefix(name, "^"); ok {
-		name, negate = s, true
-	}
 	set, ok := property(name)
 	if !ok {
 		return nil, p.fail(off, "the Unicode property %q is not known here", name)
-	}
-	if negate {
-		set = set.negated()
 	}
 	return set, nil
 }
