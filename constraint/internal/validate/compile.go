@@ -16,7 +16,7 @@ func JSON(source []byte, opt Options) (*Schema, error) {
 		return nil, &SchemaError{Path: serr.Path, Construct: "JSON", Reason: serr.Reason, Line: serr.Line, Column: serr.Column}
 	}
 	d := &document{
-		ix: ix, places: map[*value]*place{}, resources: map[string]*resource{}, patterns: map[string]*pattern{},
+		ix: ix, places: map[*value]*place{}, resources: map[string]*resource{}, repeated: map[string]bool{}, patterns: map[string]*pattern{},
 		timeout: opt.MatchTimeout,
 	}
 	if d.timeout <= 0 {

@@ -23,6 +23,7 @@ type document struct {
 	places      map[*value]*place // every schema found so far
 	resources   map[string]*resource
 	order       []*resource
+	repeated    map[string]bool // ids that more than one schema has
 	patterns    map[string]*pattern
 	timeout     time.Duration // of one match
 	patternCost int
@@ -130,8 +131,13 @@ func (d *document) enter(p *place, dr draft, id string, key int32) *SchemaError 
 		base = join(base, ref)
 	}
 	res := &resource{root: p, id: base.String(), base: base, draft: dr, anchors: map[string]*place{}}
-	if other := d.resources[res.id]; other != nil {
-		return d.fail(p, key, dr.idKeyword(), "two schemas have the same '"+dr.idKeyword()+"'", dr.idKeyword())
+	if d.resources[res.id] != nil {
+		// Generated schemas of the older drafts often repeat an id that
+		// nothing refers to.
+		if dr >= draft2019 {
+			return d.fail(p, key, dr.idKeyword(), "two schemas have the same '"+dr.idKeyword()+"'", dr.idKeyword())
+		}
+		d.repeated[res.id] = true
 	}
 	if dr == draft2019 {
 		if m := p.v.get("$recursiveAnchor"); m != nil && m.kind == kTrue {
@@ -139,7 +145,9 @@ func (d *document) enter(p *place, dr draft, id string, key int32) *SchemaError 
 		}
 	}
 	p.res = res
-	d.resources[res.id] = res
+	if !d.repeated[res.id] {
+		d.resources[res.id] = res
+	}
 	d.order = append(d.order, res)
 	return nil
 }
@@ -200,7 +208,11 @@ func (d *document) resolve(from *place, ref string) (*place, string) {
 		if err != nil {
 			return nil, "is not a URI reference"
 		}
-		if res = d.resources[join(res.base, u).String()]; res == nil {
+		id := join(res.base, u).String()
+		if d.repeated[id] {
+			return nil, "names an id that more than one schema has"
+		}
+		if res = d.resources[id]; res == nil {
 			return nil, "points outside this schema; nothing is fetched, so put the definition under '$defs' and refer to it there"
 		}
 	}
