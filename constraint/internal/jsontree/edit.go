@@ -3,6 +3,8 @@ package jsontree
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"sort"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -235,4 +237,82 @@ func (n *Node) At(pointer string) *Node {
 		}
 	}
 	return n
+}
+
+// Append adds an item to an array.
+func (n *Node) Append(v *Node) { n.Items, n.changed = append(n.Items, v), true }
+
+// RenameAt gives the i-th member another name.
+func (n *Node) RenameAt(i int, to string) {
+	m := &n.Members[i]
+	m.Key, m.rawKey, n.changed = to, quote(to), true
+}
+
+// SortMembers orders members; equal ones keep their order.
+func (n *Node) SortMembers(less func(a, b string) bool) {
+	sort.SliceStable(n.Members, func(i, j int) bool { return less(n.Members[i].Key, n.Members[j].Key) })
+	n.changed = true
+}
+
+// Compact writes the value without spaces and with every string in its
+// shortest spelling that a mask allows; numbers keep theirs.
+func (n *Node) Compact() []byte {
+	var b bytes.Buffer
+	n.compact(&b)
+	return b.Bytes()
+}
+
+func (n *Node) compact(b *bytes.Buffer) {
+	switch n.Kind {
+	case String:
+		spell(b, n.Str)
+	case Array:
+		b.WriteByte('[')
+		for i, v := range n.Items {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			v.compact(b)
+		}
+		b.WriteByte(']')
+	case Object:
+		b.WriteByte('{')
+		for i, m := range n.Members {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			spell(b, m.Key)
+			b.WriteByte(':')
+			m.Value.compact(b)
+		}
+		b.WriteByte('}')
+	default:
+		b.Write(n.raw)
+	}
+}
+
+func spell(b *bytes.Buffer, s string) {
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r == '\b':
+			b.WriteString(`\b`)
+		case r == '\f':
+			b.WriteString(`\f`)
+		case r < 0x20 || r == 0x7F:
+			fmt.Fprintf(b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
 }
