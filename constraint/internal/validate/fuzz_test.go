@@ -104,13 +104,12 @@ func FuzzSchema(f *testing.F) {
 	})
 }
 
-// Any member names: findings and feedback keep their bounds and hold no
-// value.
+// Any member names: findings keep their bounds and hold no value.
 func FuzzFindings(f *testing.F) {
-	f.Add("a", "b/~", "\x01", 512)
-	f.Add(strings.Repeat("/", 130), strings.Repeat("é", 128), "<&>", 4096)
-	f.Add("", "\u2028", strings.Repeat("~", 300), 0)
-	f.Fuzz(func(t *testing.T, a, b, c string, max int) {
+	f.Add("a", "b/~", "\x01")
+	f.Add(strings.Repeat("/", 130), strings.Repeat("é", 128), "<&>")
+	f.Add("", "\u2028", strings.Repeat("~", 300))
+	f.Fuzz(func(t *testing.T, a, b, c string) {
 		if len(a)+len(b)+len(c) > 4096 {
 			return
 		}
@@ -125,15 +124,9 @@ func FuzzFindings(f *testing.F) {
 			t.Fatal("valid")
 		}
 		checkBounds(t, found)
-		text := Feedback(found, max)
-		if len(text) > min(4096, maxInt(512, max)) {
-			t.Errorf("%d bytes of feedback for %d", len(text), max)
-		}
+		text := fmt.Sprintf("%q", found)
 		if !strings.Contains(a+b+c, "PRIVATE") && strings.Contains(text, "PRIVATE") || !strings.Contains(a+b+c, "SECRET") && strings.Contains(text, "SECRET") {
-			t.Errorf("a value is in the feedback: %s", text)
-		}
-		if strings.Count(text, "\n") > 10 {
-			t.Errorf("a name breaks lines: %q", text)
+			t.Errorf("a value is in the findings: %s", text)
 		}
 	})
 }
