@@ -62,14 +62,14 @@ var examples = []example{
 		name:    "headline",
 		inputs:  map[string]int{"desk": 2},
 		answers: map[string][]string{"desk": {`headline-0\.txt`, `headline-1\.txt`}},
-		shape:   map[string]*regexp.Regexp{"desk": regexp.MustCompile(`^[A-Z][a-z]+( [A-Za-z0-9][a-z0-9'-]*){3,9}$`)},
+		shape:   map[string]*regexp.Regexp{"desk": regexp.MustCompile(`^[A-Z][a-z]{0,13}( [A-Za-z0-9][a-z0-9']{0,13}){3,9}$`)},
 	},
 	{
 		name:    "verdict",
 		inputs:  map[string]int{"judge": 2},
 		answers: map[string][]string{"judge": {`verdict_0\.txt`, `verdict_1\.txt`}},
 		shape: map[string]*regexp.Regexp{"judge": regexp.MustCompile(
-			`^verdict: (approved|rejected|needs a receipt)\nbecause: [A-Z][a-z0-9 ,'-]{10,90}\.\n$`)},
+			`^verdict: (approved|rejected|needs a receipt)\nbecause: [A-Z][a-z]{0,12}( [a-z0-9']{1,14}){2,11}\.\n$`)},
 	},
 	{
 		name:    "raw",

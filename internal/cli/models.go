@@ -167,7 +167,7 @@ func missingModel(path string) error {
 	if path == filepath.Join(cacheDir(), smallModel) {
 		return fmt.Errorf("no model is set, and the small one is not in %s; fetch it with 'make model', or name a .gguf file with --model, AGENTGRAPH_MODEL or model: in the settings", filepath.Dir(path))
 	}
-	return fmt.Errorf("there is no file %s; name a .gguf file that is there", path)
+	return fmt.Errorf("there is no file %s", path)
 }
 
 func unavailable(spec agents.ModelSpec, err error) error {

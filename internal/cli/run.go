@@ -92,14 +92,17 @@ func summaryText(s runner.Summary) string {
 	parts := []string{fmt.Sprintf("%d completed", s.Completed)}
 	for _, p := range []struct {
 		n    int
-		what string
+		text string
 	}{
-		{s.Failed, "failed"}, {s.Refused, "refused"},
-		{s.Incomplete, "incomplete sets"}, {s.Unreadable, "unreadable"},
-		{s.Stopped, "agents stopped by their settings"}, {s.Held, "held"},
+		{s.Failed, fmt.Sprintf("%d failed", s.Failed)},
+		{s.Refused, fmt.Sprintf("%d refused", s.Refused)},
+		{s.Incomplete, counted(s.Incomplete, "incomplete set")},
+		{s.Unreadable, counted(s.Unreadable, "unreadable file")},
+		{s.Stopped, counted(s.Stopped, "agent") + " stopped by wrong settings"},
+		{s.Held, fmt.Sprintf("%d held", s.Held)},
 	} {
 		if p.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+			parts = append(parts, p.text)
 		}
 	}
 	return strings.Join(parts, ", ")
