@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// program starts this test binary as agentgraph.
+func program(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Args = append([]string{"agentgraph"}, args...)
+	return cmd
+}
+
+// slowGraph is a graph with one input and a script whose answer takes its time.
+func slowGraph(t *testing.T, delay string) (graph, model string) {
+	t.Helper()
+	graph = t.TempDir()
+	in := filepath.Join(graph, "agents", "slow", "input")
+	if err := os.MkdirAll(in, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(in, "a.txt"), []byte("x"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "model.yaml")
+	if err := os.WriteFile(file, []byte("default: {text: done at last, delay: "+delay+"}\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return graph, "script:" + file
+}
+
+func TestInterrupt(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		args    []string
+		delay   string
+		signals int
+		want    int
+		answers int
+	}{
+		{"the first finishes the turn", []string{"run"}, "700ms", 1, 0, 1},
+		{"the second stops at once", []string{"run"}, "10m", 2, 130, 0},
+		{"once, finished early", []string{"run", "--once"}, "700ms", 1, 130, 1},
+		{"once, stopped at once", []string{"run", "--once"}, "10m", 2, 130, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			graph, model := slowGraph(t, tt.delay)
+			cmd := program(t, append(tt.args, "--json", "--model", model, graph)...)
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			stderr, err := cmd.StderrPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			waitFor(t, out, `"event":"started"`)
+			cmd.Process.Signal(os.Interrupt)
+			waitFor(t, stderr, "finishing the running turns")
+			if tt.signals == 2 {
+				cmd.Process.Signal(os.Interrupt)
+			}
+			code := exitCode(t, cmd.Wait())
+			if code != tt.want {
+				t.Errorf("exit code %d, want %d", code, tt.want)
+			}
+			entries, err := os.ReadDir(filepath.Join(graph, "agents", "slow", "output"))
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				t.Fatal(err)
+			}
+			if len(entries) != tt.answers {
+				t.Errorf("%d answers, want %d: %v", len(entries), tt.answers, entries)
+			}
+			if tt.answers == 1 {
+				return
+			}
+			// What was stopped is done the next time.
+			again := filepath.Join(t.TempDir(), "model.yaml")
+			if err := os.WriteFile(again, []byte("default: {text: done}\n"), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			b, err := program(t, "run", "--once", "--model", "script:"+again, graph).CombinedOutput()
+			if err != nil || !bytes.Contains(b, []byte("1 completed")) {
+				t.Errorf("the next run: %v\n%s", err, b)
+			}
+		})
+	}
+}
+
+func TestInterruptRespond(t *testing.T) {
+	graph, model := slowGraph(t, "10m")
+	cmd := program(t, "respond", "--json", "--model", model, "hello")
+	cmd.Dir = graph
+	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+graph)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// The prompt is in the audit log when the model has it.
+	waitForFile(t, filepath.Join(graph, "agentgraph", "log", "audit.jsonl"))
+	cmd.Process.Signal(os.Interrupt)
+	if code := exitCode(t, cmd.Wait()); code != 130 {
+		t.Errorf("exit code %d, want 130", code)
+	}
+	if !strings.Contains(out.String(), `"status":"cancelled"`) {
+		t.Errorf("the record: %s", out.String())
+	}
+}
+
+// waitFor reads lines until one holds text.
+func waitFor(t *testing.T, r interface{ Read([]byte) (int, error) }, text string) {
+	t.Helper()
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), text) {
+			go func() { // so that the process never blocks on a full pipe
+				for lines.Scan() {
+				}
+			}()
+			return
+		}
+	}
+	t.Fatalf("no line with %q", text)
+}
+
+func exitCode(t *testing.T, err error) int {
+	t.Helper()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.ExitCode()
+	}
+	t.Fatal(err)
+	return 0
+}
+
+func waitForFile(t *testing.T, path string) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		if info, err := os.Stat(path); err == nil && info.Size() > 0 {
+			return
+		}
+	}
+}
