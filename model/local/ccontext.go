@@ -165,3 +165,9 @@ func (c *cells) sample(row int, mask []uint32, s *sampler) (int32, error) {
 	}
 	return int32(token), nil
 }
+
+// margin is how much more likely a token was than the best other allowed one,
+// in logits.
+func (c *cells) margin(row int, mask []uint32, token int32) float32 {
+	return float32(C.ag_margin(c.ptr, C.int32_t(row), (*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(mask))), C.size_t(len(mask)), C.llama_token(token)))
+}

@@ -39,6 +39,10 @@ type engine struct {
 	// of them have ended, the step is aborted.
 	stepMu sync.Mutex
 	inStep []*sequence
+
+	// onChoice sees every choice in tests: the sequence, the token, and how
+	// near the next best was.
+	onChoice func(s *sequence, id int32, margin float32)
 }
 
 // Sizes of a step, in tokens: what is decoded at once, and how much of that
@@ -423,6 +427,9 @@ func (e *engine) choose(s *sequence) {
 	if err != nil {
 		e.end(s, err)
 		return
+	}
+	if e.onChoice != nil {
+		e.onChoice(s, id, e.cells.margin(s.row, mask, id))
 	}
 	if !s.answered {
 		s.answered = true

@@ -108,6 +108,7 @@ void ag_context_abort(ag_context *c, int32_t on);
 int32_t ag_decode(ag_context *c, int32_t n, llama_token *tokens, llama_pos *pos, llama_seq_id *seqs, int8_t *logits,
                   char *err, size_t err_len);
 int32_t ag_sample(ag_context *c, int32_t row, const uint32_t *mask, size_t words, ag_sampling *sampling);
+float ag_margin(ag_context *c, int32_t row, const uint32_t *mask, size_t words, llama_token token);
 
 uint64_t ag_type_row_size(uint32_t kind, uint64_t n);
 void ag_llama_struct_sizes(size_t *out, size_t len);

@@ -516,6 +516,41 @@ pub unsafe extern "C" fn ag_sample(
     chosen.unwrap_or(SAMPLE_NO_LOGITS)
 }
 
+/// How much more likely `token` is than the best other allowed one, in
+/// logits; for tests of how near a choice was.
+///
+/// # Safety
+/// As for `ag_sample`; `token` is one of the vocabulary.
+#[no_mangle]
+pub unsafe extern "C" fn ag_margin(
+    c: *mut ag_context,
+    row: i32,
+    mask: *const u32,
+    words: usize,
+    token: i32,
+) -> f32 {
+    let gap = guarded(|| {
+        let c = &*c;
+        let logits = sys::llama_get_logits_ith(c.ctx, row);
+        if logits.is_null() || token as usize >= c.n_vocab {
+            return Ok(f32::NAN);
+        }
+        let logits = std::slice::from_raw_parts(logits, c.n_vocab);
+        let mask = if mask.is_null() { None } else { Some(std::slice::from_raw_parts(mask, words)) };
+        let other = logits
+            .iter()
+            .enumerate()
+            .filter(|&(id, _)| {
+                id != token as usize
+                    && mask.is_none_or(|m| m.get(id / 32).is_some_and(|w| w >> (id % 32) & 1 == 1))
+            })
+            .map(|(_, &l)| l)
+            .fold(f32::NEG_INFINITY, f32::max);
+        Ok(logits[token as usize] - other)
+    });
+    gap.unwrap_or(f32::NAN)
+}
+
 fn best_of(logits: &[f32], base: usize, best: &mut (f32, i32), seen: &mut bool) {
     *seen |= !logits.is_empty();
     // A first pass without branches finds whether this stretch matters.
