@@ -6,8 +6,9 @@ import (
 	"agentgraph/constraint/internal/jsontree"
 )
 
-// arrays relaxes the keywords for arrays.
-func (d *document) arrays(n *jsontree.Node) {
+// arrays relaxes the keywords for arrays. Alone says that no other schema
+// judges the same value.
+func (d *document) arrays(n *jsontree.Node, alone bool) {
 	d.count(n, "minItems", 0)
 	d.count(n, "maxItems", d.opt.AnswerNodes)
 	if u := n.Get("uniqueItems"); u != nil {
@@ -18,7 +19,7 @@ func (d *document) arrays(n *jsontree.Node) {
 		switch {
 		case isTrue(u) || n.Has("items") && d.draft >= draft2020:
 			n.Drop("unevaluatedItems")
-		case d.draft >= draft2020 && !n.Has("items") && !n.Has("contains") && !appliesInPlace(n):
+		case d.draft >= draft2020 && !n.Has("items") && !n.Has("contains") && alone:
 			n.Rename("unevaluatedItems", "items")
 		default:
 			d.drop(n, false, "", "unevaluatedItems")

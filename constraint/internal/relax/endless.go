@@ -126,6 +126,9 @@ func (d *document) canEnd(n *jsontree.Node, ends map[*jsontree.Node]bool) bool {
 		if d.hidesSiblings(c) {
 			continue
 		}
+		if not := c.Get("not"); not != nil && isTrue(not) {
+			return false
+		}
 		for _, key := range []string{"anyOf", "oneOf"} {
 			if list := c.Get(key); list != nil && len(list.Items) > 0 && !anyEnds(list.Items, ends) {
 				return false
@@ -247,8 +250,7 @@ func (d *document) whyEndless(ends map[*jsontree.Node]bool) *Problem {
 			}
 		}
 		if next == nil {
-			return &Problem{Construct: "schema", Path: d.path(n), Offset: n.Start,
-				Reason: "no answer can satisfy this schema", Hint: "look for types, values or branches that exclude each other"}
+			return d.whyUnsatisfiable(all, ends)
 		}
 		if isFalse(next) {
 			return &Problem{Construct: "required", Path: d.path(next), Offset: next.Start,
@@ -259,6 +261,42 @@ func (d *document) whyEndless(ends map[*jsontree.Node]bool) *Problem {
 	return &Problem{Construct: "$ref", Path: d.path(n), Offset: n.Start,
 		Reason: "every answer would have to contain itself again and could never end",
 		Hint:   "make the member optional, let it be null, or let the array be empty"}
+}
+
+// whyUnsatisfiable names what in a conjunction nothing can satisfy.
+func (d *document) whyUnsatisfiable(all []*jsontree.Node, ends map[*jsontree.Node]bool) *Problem {
+	p := &Problem{Construct: "schema", Path: d.path(all[0]), Offset: all[0].Start,
+		Reason: "no answer can satisfy this schema", Hint: "look for types, values or branches that exclude each other"}
+	blame := func(n *jsontree.Node, key, reason string) *Problem {
+		p.Path, p.Construct, p.Offset, p.Reason = d.path(n), key, n.KeyOffset(key), reason
+		return p
+	}
+	for _, c := range all {
+		if c.Kind == jsontree.False {
+			p.Path, p.Construct, p.Offset = d.path(c), "false", c.Start
+			p.Reason = "this schema accepts nothing, so no answer can satisfy the whole"
+			return p
+		}
+		if c.Kind != jsontree.Object || d.hidesSiblings(c) {
+			continue
+		}
+		for _, key := range []string{"anyOf", "oneOf"} {
+			if list := c.Get(key); list != nil && !anyEnds(list.Items, ends) {
+				return blame(c, key, "no branch of '"+key+"' can be satisfied, so no answer can satisfy the whole")
+			}
+		}
+		for _, key := range []string{"not", "enum"} {
+			if v := c.Get(key); v != nil && (key == "not" && isTrue(v) || key == "enum" && len(v.Items) == 0) {
+				return blame(c, key, "this '"+key+"' accepts nothing, so no answer can satisfy the whole")
+			}
+		}
+	}
+	for _, c := range all {
+		if c.Kind == jsontree.Object && c.Has("type") && d.types(all) == 0 {
+			return blame(c, "type", "the types asked for here exclude each other, so no answer can satisfy the whole")
+		}
+	}
+	return p
 }
 
 // closeEndless forbids the parts that could be started and never ended.

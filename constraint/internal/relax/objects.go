@@ -7,8 +7,9 @@ import (
 	"agentgraph/constraint/internal/jsontree"
 )
 
-// objects relaxes the keywords for objects.
-func (d *document) objects(n *jsontree.Node) {
+// objects relaxes the keywords for objects. Alone says that no other schema
+// judges the same value.
+func (d *document) objects(n *jsontree.Node, alone bool) {
 	d.count(n, "minProperties", 0)
 	d.count(n, "maxProperties", d.opt.AnswerNodes)
 	required := names(n.Get("required"))
@@ -24,13 +25,13 @@ func (d *document) objects(n *jsontree.Node) {
 		switch {
 		case isTrue(u) || n.Has("additionalProperties"):
 			n.Drop("unevaluatedProperties")
-		case !appliesInPlace(n):
+		case alone:
 			n.Rename("unevaluatedProperties", "additionalProperties")
 		default:
 			d.drop(n, false, "", "unevaluatedProperties")
 		}
 	}
-	d.propertyCounts(n, required)
+	d.propertyCounts(n, required, alone)
 	d.patternProperties(n)
 	// The engine reads keywords in groups between these; the two have to be
 	// in one group to know of each other.
@@ -81,7 +82,7 @@ func anyName(p *jsontree.Node) bool {
 
 // propertyCounts keeps minProperties and maxProperties where the engine can
 // count: all listed members required, or exactly the forms it has a case for.
-func (d *document) propertyCounts(n *jsontree.Node, required map[string]bool) {
+func (d *document) propertyCounts(n *jsontree.Node, required map[string]bool, alone bool) {
 	minimum, hasMin := countOf(n, "minProperties")
 	maximum, hasMax := countOf(n, "maxProperties")
 	if hasMin && minimum <= len(required) {
@@ -98,22 +99,22 @@ func (d *document) propertyCounts(n *jsontree.Node, required map[string]bool) {
 		}
 	}
 	closed := n.Get("additionalProperties") != nil && isFalse(n.Get("additionalProperties")) && !n.Has("patternProperties")
-	if hasMax && closed && maximum >= props && !appliesInPlace(n) {
+	if hasMax && closed && maximum >= props && alone {
 		n.Drop("maxProperties")
 		hasMax = false
 	}
 	if !hasMin && !hasMax {
 		return
 	}
-	if optional == 0 && !appliesInPlace(n) {
+	if optional == 0 && alone {
 		return
 	}
 	left, one := max(0, minimum-len(required)), !hasMax || maximum-len(required) == 1
-	if closed && left <= 1 && one && !appliesInPlace(n) {
+	if closed && left <= 1 && one && alone {
 		return
 	}
 	reason := "some listed members are optional"
-	if appliesInPlace(n) {
+	if !alone {
 		reason = "other schemas add members"
 	}
 	if hasMin {

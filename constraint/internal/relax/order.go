@@ -41,6 +41,18 @@ func (d *document) reorder(schemas []*jsontree.Node, v *jsontree.Node, depth int
 			}
 		}
 		for _, s := range all {
+			if c := s.Get("const"); c != nil {
+				likeValue(c, v)
+				return
+			}
+			if e := s.Get("enum"); e != nil {
+				for _, c := range e.Items {
+					if mayEqual(c, v) {
+						likeValue(c, v)
+						return
+					}
+				}
+			}
 			if p := s.Get("properties"); p != nil {
 				for _, m := range p.Members {
 					note(m.Key)
@@ -68,6 +80,40 @@ func (d *document) reorder(schemas []*jsontree.Node, v *jsontree.Node, depth int
 			return len(rank)
 		}
 		v.SortMembers(func(a, b string) bool { return at(a) < at(b) })
+	}
+}
+
+// likeValue orders v as a value that is given.
+func likeValue(given, v *jsontree.Node) {
+	at := map[string]int{}
+	for i, m := range given.Members {
+		at[m.Key] = i
+		if w := v.Get(m.Key); w != nil {
+			likeValue(m.Value, w)
+		}
+	}
+	for i := range min(len(given.Items), len(v.Items)) {
+		likeValue(given.Items[i], v.Items[i])
+	}
+	if v.Kind == jsontree.Object {
+		v.SortMembers(func(a, b string) bool { return at[a] < at[b] })
+	}
+}
+
+// Respell writes the numbers of an instance without an exponent and without
+// zeros at the end, the spelling that a mask asks for.
+func Respell(v *jsontree.Node) {
+	if v.Kind == jsontree.Number {
+		if dec, ok := parseDecimal(v.Text()); ok && dec.exp < 400 && dec.exp > -400 {
+			v.Replace(jsontree.Raw(dec.plain()))
+		}
+		return
+	}
+	for _, e := range v.Items {
+		Respell(e)
+	}
+	for _, m := range v.Members {
+		Respell(m.Value)
 	}
 }
 

@@ -119,12 +119,13 @@ func (d *document) object(n *jsontree.Node) {
 		n.Drop(hiddenByRef...)
 		return
 	}
+	alone := !appliesInPlace(n)
 	d.dialect(n)
 	d.strings(n)
 	d.numbers(n)
 	d.values(n)
-	d.arrays(n)
-	d.objects(n)
+	d.arrays(n, alone)
+	d.objects(n, alone)
 	d.logic(n)
 }
 
