@@ -1,0 +1,139 @@
+package tools
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Defaults of Config.
+const (
+	DefaultTimeout     = time.Minute
+	DefaultOutputBytes = 8 << 10
+)
+
+// Policy says whether a tool may be called.
+type Policy string
+
+// Allow runs every call, Ask waits for a person, Deny offers the tool to no
+// model and ends the turn of one that calls it all the same.
+const (
+	Allow Policy = "allow"
+	Ask   Policy = "ask"
+	Deny  Policy = "deny"
+)
+
+// Config is one entry of `tools:`. Exactly one of Builtin, Command and MCP is
+// set.
+type Config struct {
+	Builtin string   `json:"builtin,omitempty"`
+	Command []string `json:"command,omitempty"` // a program and its first arguments
+	MCP     *Server  `json:"mcp,omitempty"`
+	// Only lists the tools of the MCP server that are offered; empty means
+	// all of them.
+	Only []string `json:"only,omitempty"`
+	// Prefix stands before the names of the MCP server's tools.
+	Prefix string `json:"prefix,omitempty"`
+	// Policy of these tools, and those for single tools of an MCP server by
+	// their names there.
+	Policy   Policy            `json:"policy,omitempty"` // empty: Allow
+	Policies map[string]Policy `json:"policies,omitempty"`
+
+	Timeout     time.Duration `json:"timeout,omitempty"`      // 0: DefaultTimeout
+	OutputBytes int           `json:"output_bytes,omitempty"` // 0: DefaultOutputBytes
+	// Dir is the working folder of a program, or what a built-in sees of the
+	// graph; empty: Place.Dir, and all of the graph.
+	Dir string `json:"dir,omitempty"`
+	// Env lists the variables a program gets besides the plain ones.
+	Env []string `json:"env,omitempty"`
+}
+
+// Server is an MCP server: a command that speaks on stdin and stdout, or the
+// address of one that speaks HTTP.
+type Server struct {
+	Command []string `json:"command,omitempty"`
+	URL     string   `json:"url,omitempty"`
+	// Headers of each request; a value is the name of the environment
+	// variable that holds it.
+	Headers map[string]string `json:"headers,omitempty"`
+}
+
+// Place is where the calls come from.
+type Place struct {
+	// Root is the graph; empty outside one, where built-ins do not exist.
+	Root string
+	// Dir is the working folder of programs that name none.
+	Dir string
+	// Notes is the folder of write_note, below Root.
+	Notes string
+	// Peers are the agents that send_message reaches.
+	Peers []Peer
+}
+
+// Peer is an agent that takes messages.
+type Peer struct {
+	Name    string
+	Input   string // its folder, below Place.Root
+	MaxHops int
+}
+
+func (c Config) check() error {
+	n := 0
+	for _, set := range []bool{c.Builtin != "", len(c.Command) > 0, c.MCP != nil} {
+		if set {
+			n++
+		}
+	}
+	switch {
+	case n != 1:
+		return errors.New("a tool is one of a built-in, a command and an MCP server")
+	case c.MCP != nil && (len(c.MCP.Command) > 0) == (c.MCP.URL != ""):
+		return errors.New("an MCP server has one of command and url")
+	case c.MCP == nil && (len(c.Only) > 0 || c.Prefix != "" || len(c.Policies) > 0):
+		return errors.New("only, prefix and policies are for MCP servers")
+	}
+	for _, p := range append([]Policy{c.Policy}, values(c.Policies)...) {
+		switch p {
+		case "", Allow, Ask, Deny:
+		default:
+			return fmt.Errorf("policy is %q; it is allow, ask or deny", p)
+		}
+	}
+	if c.Timeout < 0 || c.OutputBytes < 0 {
+		return errors.New("timeout and output_bytes cannot be negative")
+	}
+	return nil
+}
+
+func values[K comparable, V any](m map[K]V) []V {
+	out := make([]V, 0, len(m))
+	for _, v := range m {
+		out = append(out, v)
+	}
+	return out
+}
+
+func (c Config) policy(tool string) Policy {
+	if p := c.Policies[tool]; p != "" {
+		return p
+	}
+	if c.Policy == "" {
+		return Allow
+	}
+	return c.Policy
+}
+
+// label names the entry in errors.
+func (c Config) label() string {
+	switch {
+	case c.Builtin != "":
+		return c.Builtin
+	case len(c.Command) > 0:
+		return c.Command[0]
+	case c.MCP != nil && c.MCP.URL != "":
+		return "MCP server " + plainURL(c.MCP.URL)
+	case c.MCP != nil && len(c.MCP.Command) > 0:
+		return "MCP server " + c.MCP.Command[0]
+	}
+	return "tool"
+}
