@@ -2,10 +2,13 @@ package constraint
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"strconv"
 
 	"agentgraph/constraint/internal/jsontree"
 	"agentgraph/constraint/internal/llg"
+	"agentgraph/constraint/lark"
 )
 
 // compileLark admits a Lark grammar.
@@ -13,9 +16,59 @@ func (c *compiled) compileLark(src []byte) *Refusal {
 	if r := larkSource(src); r != nil {
 		return r
 	}
+	g, r := readLark(src)
+	if r != nil {
+		return r
+	}
 	c.grammar = grammarKey{llg.Lark, string(src)}
-	c.judge = &grammarJudge{c, c.grammar}
+	judged := c.grammar
+	if countsTokens(g) {
+		judged.text = g.String()
+	}
+	c.judge = &grammarJudge{c, judged}
 	return c.engineOrRefusal(Lark, src)
+}
+
+// readLark reads and checks a grammar; among are the names of the grammars it
+// is sent with.
+func readLark(src []byte, among ...string) (*lark.Grammar, *Refusal) {
+	g, err := lark.ParseAmong(src, among...)
+	if err != nil {
+		var e *lark.Error
+		if !errors.As(err, &e) {
+			return nil, &Refusal{Reason: err.Error()}
+		}
+		return nil, &Refusal{Line: e.Line, Column: e.Col, Construct: e.Construct, Reason: e.Msg, Hint: e.Hint}
+	}
+	if special := g.SpecialTokens(); len(special) > 0 {
+		r := &Refusal{Construct: "special token", Reason: "the special token " + special[0] + " is no text and cannot stand in an answer",
+			Hint: "write the characters in quotes, or leave it out: an answer ends by itself"}
+		if i := bytes.Index(src, []byte(special[0])); i >= 0 {
+			at(src, i, r)
+		}
+		return nil, r
+	}
+	return g, nil
+}
+
+// manyTokens stands in for max_tokens where text is judged: there a token is
+// a byte, and the text was already cut where the model's tokens ran out.
+const manyTokens = 1 << 30
+
+// countsTokens lifts max_tokens in every rule and reports whether there was
+// one.
+func countsTokens(g *lark.Grammar) bool {
+	found := false
+	for _, item := range g.Items {
+		if rule, ok := item.(*lark.Rule); ok {
+			for i := range rule.Attrs {
+				if rule.Attrs[i].Key == "max_tokens" {
+					rule.Attrs[i].Tokens, found = manyTokens, true
+				}
+			}
+		}
+	}
+	return found
 }
 
 // larkSource refuses what is no Lark text at all.
@@ -52,9 +105,47 @@ func (c *compiled) compileLLG(src []byte) *Refusal {
 	if r := checkTopLevel(src, tree); r != nil {
 		return r
 	}
+	judged := tree.Clone()
+	judged.Drop("max_tokens")
+	if r := c.checkGrammars(src, tree, judged); r != nil {
+		return r
+	}
 	c.grammar = grammarKey{llg.LLGuidance, string(src)}
-	c.judge = &grammarJudge{c, c.grammar}
+	c.judge = &grammarJudge{c, grammarKey{llg.LLGuidance, string(judged.Bytes())}}
 	return c.engineOrRefusal(LLG, src)
+}
+
+// checkGrammars reads each grammar of the list as if it stood alone, and
+// lifts max_tokens in judged.
+func (c *compiled) checkGrammars(src []byte, tree, judged *jsontree.Node) *Refusal {
+	var names []string
+	for _, g := range tree.Get("grammars").Items {
+		if n := g.Get("name"); n != nil && n.Kind == jsontree.String {
+			names = append(names, n.Str)
+		}
+	}
+	for i, g := range tree.Get("grammars").Items {
+		path := jsontree.Index("/grammars", i)
+		text := g.Get("lark_grammar")
+		if text == nil {
+			continue
+		}
+		if text.Kind != jsontree.String {
+			return at(src, text.Start, &Refusal{Construct: "lark_grammar", Path: path, Reason: "'lark_grammar' is a string, this is " + text.Kind.String()})
+		}
+		read, r := readLark([]byte(text.Str), names...)
+		if r != nil {
+			if r.Line > 0 {
+				r.Reason += " (line " + strconv.Itoa(r.Line) + ", column " + strconv.Itoa(r.Column) + " of the grammar)"
+			}
+			r.Path = jsontree.Step(path, "lark_grammar")
+			return at(src, text.Start, r)
+		}
+		if countsTokens(read) {
+			judged.Get("grammars").Items[i].Set("lark_grammar", jsontree.Raw(jsontree.Quote(read.String())))
+		}
+	}
+	return nil
 }
 
 // checkTopLevel refuses members that llguidance would ignore.
