@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// MaxSize is the largest source Parse reads, in bytes. At this size reading
-// takes well under a second.
+// MaxSize is the largest source Parse reads, in bytes. Reading that much
+// takes about a second.
 const MaxSize = 256 << 10
 
 // Grammar is a grammar that was read and checked.
@@ -17,6 +17,7 @@ type Grammar struct {
 
 	rules    map[string]*Rule
 	terms    map[string]*Terminal
+	nothing  map[string]bool // terminals known to match no text, or not to
 	options  Settings
 	warnings []*Error
 }

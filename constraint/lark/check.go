@@ -11,25 +11,30 @@ import (
 type checker struct {
 	grammars []string
 	mixed    map[Pos]string
-	errs     []*Error
+	err      *Error // the first in the source
 	warnings []*Error
 	// loose is set while walking what start does not reach.
 	loose bool
 }
 
 func (c *checker) fail(p Pos, construct, hint, format string, args ...any) {
-	e := errAt(p, construct, hint, format, args...)
 	if c.loose {
-		c.warnings = append(c.warnings, e)
+		if len(c.warnings) < maxWarnings {
+			c.warnings = append(c.warnings, errAt(p, construct, hint, format, args...))
+		}
 		return
 	}
-	c.errs = append(c.errs, e)
+	c.refuse(p, construct, hint, format, args...)
 }
+
+const maxWarnings = 100
 
 // refuse is fail also where start does not reach: for text that means
 // nothing wherever it stands.
 func (c *checker) refuse(p Pos, construct, hint, format string, args ...any) {
-	c.errs = append(c.errs, errAt(p, construct, hint, format, args...))
+	if c.err == nil || byPos(p, Pos{c.err.Line, c.err.Col}) < 0 {
+		c.err = errAt(p, construct, hint, format, args...)
+	}
 }
 
 // scope is one grammar and what was seen of it; nested grammars have their
@@ -40,12 +45,13 @@ type scope struct {
 	rules   map[string]bool // seen
 	terms   map[string]bool // seen
 	path    []string        // terminals being walked
+	onPath  map[string]bool // the same
 	current *Rule           // the rule being walked
 }
 
 // grammar checks g, which begins at p.
 func (c *checker) grammar(g *Grammar, p Pos) {
-	s := &scope{checker: c, g: g, rules: map[string]bool{}, terms: map[string]bool{}}
+	s := &scope{checker: c, g: g, rules: map[string]bool{}, terms: map[string]bool{}, onPath: map[string]bool{}}
 	s.declare()
 	s.texts()
 	start := g.rules["start"]
@@ -70,7 +76,7 @@ func (c *checker) grammar(g *Grammar, p Pos) {
 		c.fail(start.Pos, cParam, "remove ::_", "start cannot take a parameter: nothing gives it one")
 	}
 	s.rule(start)
-	if len(c.errs) == 0 {
+	if c.err == nil {
 		s.endless()
 	}
 	s.rest()
@@ -79,7 +85,7 @@ func (c *checker) grammar(g *Grammar, p Pos) {
 // declare enters the names.
 func (s *scope) declare() {
 	g := s.g
-	g.rules, g.terms = map[string]*Rule{}, map[string]*Terminal{}
+	g.rules, g.terms, g.nothing = map[string]*Rule{}, map[string]*Terminal{}, map[string]bool{}
 	seen := map[string]Pos{}
 	enter := func(name string, p Pos) bool {
 		if at, ok := seen[name]; ok {
@@ -225,12 +231,12 @@ func (s *scope) rest() {
 		switch it := it.(type) {
 		case *Rule:
 			if s.g.rules[it.Name] == it && !s.rules[it.Name] {
-				s.warnings = append(s.warnings, errAt(it.Pos, cUnused, "remove it, or use it", "start never needs the rule %s", it.Name))
+				s.fail(it.Pos, cUnused, "remove it, or use it", "start never needs the rule %s", it.Name)
 				s.rule(it)
 			}
 		case *Terminal:
 			if s.g.terms[it.Name] == it && !s.terms[it.Name] {
-				s.warnings = append(s.warnings, errAt(it.Pos, cUnused, "remove it, or use it", "start never needs the terminal %s", it.Name))
+				s.fail(it.Pos, cUnused, "remove it, or use it", "start never needs the terminal %s", it.Name)
 				s.term(it)
 			}
 		}
@@ -420,8 +426,10 @@ func (s *scope) term(t *Terminal) {
 	}
 	s.terms[t.Name] = true
 	s.path = append(s.path, t.Name)
+	s.onPath[t.Name] = true
 	s.termBody(t.Body)
 	s.path = s.path[:len(s.path)-1]
+	delete(s.onPath, t.Name)
 }
 
 func (s *scope) termBody(a *Alternatives) {
@@ -486,12 +494,15 @@ func (r *Rule) terminalKey() string {
 
 func (s *scope) termRef(x *Ref) {
 	t := s.g.terms[x.Name]
-	i := slices.Index(s.path, x.Name)
 	switch {
 	case x.Param != nil:
 		s.fail(x.Pos, cParam, "make it a rule, in lower case", "a terminal has no parameters")
-	case t != nil && i >= 0:
-		through := strings.Join(append(slices.Clone(s.path[i:]), x.Name), " → ")
+	case t != nil && s.onPath[x.Name]:
+		chain := append(slices.Clone(s.path[slices.Index(s.path, x.Name):]), x.Name)
+		if n := len(chain); n > 6 {
+			chain = append(chain[:3], "…", chain[n-1])
+		}
+		through := strings.Join(chain, " → ")
 		s.fail(x.Pos, cRecursive, "name "+x.Name+" in lower case to make it a rule", "the terminal %s contains itself (%s)", x.Name, through)
 	case t != nil:
 		s.term(t)

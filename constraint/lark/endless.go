@@ -14,11 +14,11 @@ import (
 func (s *scope) endless() {
 	g := s.g
 	for _, name := range slices.Sorted(maps.Keys(s.terms)) {
-		if t := g.terms[name]; g.emptyBody(t.Body) {
+		if t := g.terms[name]; g.emptyTerm(name) {
 			s.fail(t.Pos, cEndless, "", "no text matches the terminal %s", name)
 		}
 	}
-	if len(s.errs) > 0 {
+	if s.err != nil {
 		return
 	}
 	ends := g.productive()
@@ -28,34 +28,56 @@ func (s *scope) endless() {
 			stuck = append(stuck, g.rules[name])
 		}
 	}
+	slices.SortFunc(stuck, func(a, b *Rule) int { return byPos(a.Pos, b.Pos) })
 	for _, r := range stuck {
 		through := g.backTo(r.Name, ends)
 		if through == nil {
 			continue // only needs one that is stuck
 		}
 		how := r.Name
-		if len(through) > 0 {
+		if n := len(through); n > 3 {
+			how += " through " + through[0] + ", …, " + through[n-1]
+		} else if n > 0 {
 			how += " through " + strings.Join(through, ", ")
 		}
 		s.fail(r.Pos, cEndless, "add an alternative that does without it", "the rule %s can never end: it always needs %s again", r.Name, how)
+		return
 	}
-	if len(stuck) > 0 && len(s.errs) == 0 {
-		r := slices.MinFunc(stuck, func(a, b *Rule) int { return strings.Compare(a.Name, b.Name) })
-		s.fail(r.Pos, cEndless, "", "no text matches the rule %s", r.Name)
+	if len(stuck) > 0 {
+		s.fail(stuck[0].Pos, cEndless, "", "no text matches the rule %s", stuck[0].Name)
 	}
 }
 
-// productive returns the rules that a finite text can satisfy.
+// productive returns the rules that a finite text can satisfy. Rules are
+// tried after those they need, so that few rounds are enough.
 func (g *Grammar) productive() map[string]bool {
+	order := make([]*Rule, 0, len(g.rules))
+	seen := map[string]bool{}
+	var visit func(r *Rule)
+	visit = func(r *Rule) {
+		if seen[r.Name] {
+			return
+		}
+		seen[r.Name] = true
+		r.Body.own(func(x Expr) {
+			if ref, ok := x.(*Ref); ok && g.rules[ref.Name] != nil {
+				visit(g.rules[ref.Name])
+			}
+		})
+		order = append(order, r)
+	}
+	for _, r := range g.rules {
+		visit(r)
+	}
 	ends := map[string]bool{}
 	for changed := true; changed; {
 		changed = false
-		for name, r := range g.rules {
-			if ends[name] {
+		for _, r := range order {
+			if ends[r.Name] {
 				continue
 			}
 			if terminal, read := r.asTerminal(); !read || terminal && !g.emptyBody(r.Body) || !terminal && g.ends(r.Body, ends) {
-				ends[name], changed = true, true
+				ends[r.Name], changed = true, true
 			}
 		}
 	}
@@ -85,29 +107,32 @@ func (g *Grammar) endsExpr(x Expr, ends map[string]bool) bool {
 // backTo returns the rules on a way from name back to itself through rules
 // that never end, or nil.
 func (g *Grammar) backTo(name string, ends map[string]bool) []string {
-	type step struct {
-		name string
-		path []string
-	}
-	seen := map[string]bool{}
-	queue := []step{{name, []string{}}}
+	from := map[string]string{} // how each rule was found
+	queue := []string{name}
 	for len(queue) > 0 {
 		cur := queue[0]
 		queue = queue[1:]
-		var next []string
-		g.rules[cur.name].Body.own(func(x Expr) {
-			if r, ok := x.(*Ref); ok && g.rules[r.Name] != nil && !ends[r.Name] {
-				next = append(next, r.Name)
+		found := false
+		g.rules[cur].Body.own(func(x Expr) {
+			r, ok := x.(*Ref)
+			if !ok || g.rules[r.Name] == nil || ends[r.Name] {
+				return
+			}
+			if found = found || r.Name == name; found {
+				return
+			}
+			if _, seen := from[r.Name]; !seen {
+				from[r.Name] = cur
+				queue = append(queue, r.Name)
 			}
 		})
-		for _, n := range next {
-			if n == name {
-				return cur.path
+		if found {
+			path := []string{}
+			for ; cur != name; cur = from[cur] {
+				path = append(path, cur)
 			}
-			if !seen[n] {
-				seen[n] = true
-				queue = append(queue, step{n, append(slices.Clone(cur.path), n)})
-			}
+			slices.Reverse(path)
+			return path
 		}
 	}
 	return nil
@@ -121,14 +146,27 @@ func (g *Grammar) emptyBody(a *Alternatives) bool {
 	})
 }
 
+// emptyTerm is emptyBody for a named terminal, found out once.
+func (g *Grammar) emptyTerm(name string) bool {
+	t := g.terms[name]
+	if t == nil {
+		return false
+	}
+	is, known := g.nothing[name]
+	if !known {
+		is = g.emptyBody(t.Body)
+		g.nothing[name] = is
+	}
+	return is
+}
+
 func (g *Grammar) empty(x Expr) bool {
 	switch x := x.(type) {
 	case *Regexp:
 		n, err := x.parse(g.options)
 		return err == nil && n.matchesNothing()
 	case *Ref:
-		t := g.terms[x.Name]
-		return t != nil && g.emptyBody(t.Body)
+		return g.emptyTerm(x.Name)
 	case *Group:
 		return g.emptyBody(x.Body)
 	case *Repeat:

@@ -12,11 +12,6 @@ type Pos struct{ Line, Col int }
 // String returns "line:col".
 func (p Pos) String() string { return fmt.Sprintf("%d:%d", p.Line, p.Col) }
 
-// before reports whether p comes before q in the source.
-func (p Pos) before(q Pos) bool {
-	return p.Line < q.Line || p.Line == q.Line && p.Col < q.Col
-}
-
 // Error is why a grammar is refused, or why it cannot be translated.
 type Error struct {
 	// Line and Col count from 1; columns are characters.

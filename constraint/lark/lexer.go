@@ -114,7 +114,10 @@ func split(src string) *tokens {
 			}
 		case symbols["BadString"], symbols["BadRegexp"], symbols["BadSpecial"], symbols["BadKeyword"],
 			symbols["BadHex"], symbols["BadNumber"], symbols["SingleQuote"], symbols["Other"]:
+			// The parser cannot get past it: what follows does not matter.
 			out.bad[i] = badToken(src, tok)
+			out.list = append(out.list, tok, lexer.EOFToken(tok.Pos))
+			return out
 		}
 		out.list = append(out.list, tok)
 		if tok.EOF() {
@@ -127,12 +130,11 @@ func split(src string) *tokens {
 // whose value is the JSON text.
 func (t *tokens) block(lex lexer.Lexer, src string, open lexer.Token) lexer.Token {
 	start := open.Pos.Offset + len(open.Value) - 1
+	name := strings.TrimRight(open.Value, " \t\r\n{")
 	depth := 1
 	for depth > 0 {
 		tok, err := lex.Next()
 		if err != nil || tok.EOF() || tok.Type == symbols["BlockQuote"] {
-			name, _, _ := strings.Cut(open.Value, "{")
-			name = strings.TrimSpace(name)
 			what := "the { after " + name + " is never closed"
 			hint := "close it with }"
 			if err == nil && tok.Type == symbols["BlockQuote"] {
@@ -140,10 +142,6 @@ func (t *tokens) block(lex lexer.Lexer, src string, open lexer.Token) lexer.Toke
 				open.Pos = tok.Pos
 			}
 			t.bad[len(t.list)] = errAt(posOf(open.Pos), name, hint, "%s", what)
-			// Skip the rest: it is all inside the block.
-			for err == nil && !tok.EOF() {
-				tok, err = lex.Next()
-			}
 			t.list = append(t.list, lexer.Token{Type: symbols["Other"], Pos: open.Pos})
 			return lexer.EOFToken(tok.Pos)
 		}
@@ -151,8 +149,9 @@ func (t *tokens) block(lex lexer.Lexer, src string, open lexer.Token) lexer.Toke
 		case symbols["BlockOpen"]:
 			depth++
 		case symbols["BlockClose"]:
-			depth--
-			open.Value = src[start : tok.Pos.Offset+1]
+			if depth--; depth == 0 {
+				open.Value = src[start : tok.Pos.Offset+1]
+			}
 		}
 	}
 	return open
@@ -188,10 +187,10 @@ func (t *tokens) joinWord(src string, prev, tok lexer.Token) {
 		return b == '_' || b == '-' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
 	}
 	from, to := prev.Pos.Offset, tok.Pos.Offset
-	for from > 0 && isWord(src[from-1]) {
+	for from > 0 && isWord(src[from-1]) && tok.Pos.Offset-from < 40 {
 		from--
 	}
-	for to < len(src) && isWord(src[to]) {
+	for to < len(src) && isWord(src[to]) && to-from < 80 {
 		to++
 	}
 	if strings.ContainsAny(tok.Value[:1], "?!") {
@@ -257,9 +256,10 @@ func badKeyword(p Pos, word string) *Error {
 // badString finds why the string that begins line is not one.
 func badString(p Pos, line string) *Error {
 	line = strings.TrimSuffix(line, "\r")
+	at := p
 	for i := 1; i < len(line); {
 		r, n := utf8.DecodeRuneInString(line[i:])
-		at := Pos{p.Line, p.Col + utf8.RuneCountInString(line[:i])}
+		at.Col++
 		switch {
 		case r == '\\' && i+1 == len(line):
 			return errAt(at, cString, `write \n for a line end`, "a string ends on its line")
@@ -269,6 +269,7 @@ func badString(p Pos, line string) *Error {
 				return errAt(at, cString, `the escapes are \" \\ \/ \b \f \n \r \t \xHH and \uHHHH`, `\%c is not an escape of a string`, next)
 			}
 			n += m
+			at.Col++
 		case r < ' ' || r == 0x7f:
 			return errAt(at, cString, fmt.Sprintf(`write \u%04x`, r), "the control character U+%04X cannot stand in a string", r)
 		}

@@ -25,8 +25,8 @@ func ParseAmong(src []byte, grammars ...string) (*Grammar, error) {
 	}
 	c := &checker{grammars: grammars, mixed: toks.mixed}
 	c.grammar(g, Pos{1, 1})
-	if len(c.errs) > 0 {
-		return nil, first(c.errs)
+	if c.err != nil {
+		return nil, c.err
 	}
 	g.warnings = c.warnings
 	slices.SortStableFunc(g.warnings, byPosition)
@@ -50,7 +50,9 @@ func read(text string, toks *tokens) (*Grammar, []*Error) {
 	return b.grammar(file, false), b.errs
 }
 
-func byPosition(a, b *Error) int {
+func byPosition(a, b *Error) int { return byPos(Pos{a.Line, a.Col}, Pos{b.Line, b.Col}) }
+
+func byPos(a, b Pos) int {
 	if a.Line != b.Line {
 		return a.Line - b.Line
 	}

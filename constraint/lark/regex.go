@@ -44,6 +44,8 @@ type runeSet struct {
 	pairs []rune
 	// bytes says that the pairs are byte values (Unicode is off).
 	bytes bool
+	// seen holds the long sets that were added, by their first pair.
+	seen []*rune
 	// unknown names a Unicode property this package has no table for.
 	unknown string
 }

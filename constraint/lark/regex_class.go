@@ -195,27 +195,35 @@ func (p *rparser) hex(at int, kind rune, f *rflags) (r rune, fixed bool) {
 }
 
 func (p *rparser) perl(c rune, f *rflags) runeSet {
-	lower := unicode.ToLower(c)
-	var pairs []rune
-	switch {
-	case f.u && lower == 'd':
-		pairs = table(unicode.Nd)
-	case f.u && lower == 's':
-		pairs = table(unicode.White_Space)
-	case f.u:
-		pairs = wordChars()
-	case lower == 'd':
-		pairs = []rune{'0', '9'}
-	case lower == 's':
-		pairs = []rune{'\t', '\r', ' ', ' '}
-	default:
-		pairs = []rune{'0', '9', 'A', 'Z', '_', '_', 'a', 'z'}
+	if f.u {
+		return perlClasses()[c]
 	}
-	set := runeSet{pairs: pairs, bytes: !f.u}
-	if c != lower {
-		set = set.negate()
+	return asciiClasses()[c]
+}
+
+// Both tables are made once and shared: nothing writes to a set it did not
+// make.
+var perlClasses = sync.OnceValue(func() map[rune]runeSet {
+	return withNegated(map[rune]runeSet{
+		'd': {pairs: table(unicode.Nd)},
+		's': {pairs: table(unicode.White_Space)},
+		'w': {pairs: table(unicode.L, unicode.Nl, unicode.Other_Alphabetic, unicode.M, unicode.Nd, unicode.Pc, unicode.Join_Control)},
+	})
+})
+
+var asciiClasses = sync.OnceValue(func() map[rune]runeSet {
+	return withNegated(map[rune]runeSet{
+		'd': {pairs: []rune{'0', '9'}, bytes: true},
+		's': {pairs: []rune{'\t', '\r', ' ', ' '}, bytes: true},
+		'w': {pairs: []rune{'0', '9', 'A', 'Z', '_', '_', 'a', 'z'}, bytes: true},
+	})
+})
+
+func withNegated(m map[rune]runeSet) map[rune]runeSet {
+	for _, c := range "dsw" {
+		m[unicode.ToUpper(c)] = m[c].negate()
 	}
-	return set
+	return m
 }
 
 // class reads [ … ], with nested classes and the operators &&, -- and ~~.
@@ -376,6 +384,12 @@ func (s *runeSet) addByte(p *rparser, at int, from, to rune, byteEscape bool, f 
 }
 
 func (s *runeSet) union(o runeSet) {
+	if len(o.pairs) > 16 { // the shared tables: once is enough
+		if slices.Contains(s.seen, &o.pairs[0]) {
+			return
+		}
+		s.seen = append(s.seen, &o.pairs[0])
+	}
 	s.pairs = append(s.pairs, o.pairs...)
 	s.bytes = s.bytes || o.bytes
 	if s.unknown == "" {
@@ -478,6 +492,14 @@ var folding = sync.OnceValue(func() []rune {
 // fold adds the other cases of the characters in pairs.
 func fold(pairs []rune, full bool) []rune {
 	out := slices.Clone(pairs)
+	if len(pairs) == 2 && pairs[0] == pairs[1] {
+		for r := unicode.SimpleFold(pairs[0]); r != pairs[0]; r = unicode.SimpleFold(r) {
+			if full || r <= 0x7f && pairs[0] <= 0x7f {
+				out = append(out, r, r)
+			}
+		}
+		return normal(out)
+	}
 	for _, r := range folding() {
 		if !full && r > 0x7f {
 			break
@@ -521,8 +543,3 @@ func table(tabs ...*unicode.RangeTable) []rune {
 	}
 	return normal(out)
 }
-
-// wordChars is Unicode's \w: letters, marks, digits, connectors and joiners.
-var wordChars = sync.OnceValue(func() []rune {
-	return table(unicode.L, unicode.Nl, unicode.Other_Alphabetic, unicode.M, unicode.Nd, unicode.Pc, unicode.Join_Control)
-})

@@ -34,6 +34,11 @@ func (p *rparser) property(at int, negated bool, f *rflags) runeSet {
 	} else if i := strings.IndexAny(name, ":="); i >= 0 {
 		key, value, hasValue = name[:i], name[i+1:], true
 	}
+	// A name is looked up once.
+	cached := cacheKey{loose(key) + "=" + loose(value), negated, f.i}
+	if set, ok := properties.Load(cached); ok {
+		return set.(runeSet)
+	}
 	var pairs []rune
 	known, extended := false, false
 	if !hasValue {
@@ -61,8 +66,19 @@ func (p *rparser) property(at int, negated bool, f *rflags) runeSet {
 	if negated {
 		set = set.negate()
 	}
+	if known {
+		properties.Store(cached, set)
+	}
 	return set
 }
+
+type cacheKey struct {
+	name          string
+	negated, fold bool
+}
+
+// properties holds the sets of known properties, a few hundred at most.
+var properties sync.Map
 
 // loose drops what does not count in the name of a property.
 func loose(s string) string {
