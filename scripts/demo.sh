@@ -17,8 +17,7 @@ echo "== agentgraph run --once $dir"
 bin/agentgraph run --once "$dir"
 echo "== the answers"
 for f in "$dir"/agents/rater/output/*; do
-	printf '%s\n  ' "${f#"$dir/"}"
-	cat "$f"
-	echo
+	input=$(bin/agentgraph show "$f" | awk '$1 == "input" {print $2}')
+	printf '%s\n  %s\n%s\n  %s\n' "$input" "$(cat "$dir/$input")" "${f#"$dir/"}" "$(cat "$f")"
 done
-echo "== done; look around in $dir, drop a file into agents/rater/input and run it again"
+echo "== done: put a file into $dir/agents/rater/input and run it again"
