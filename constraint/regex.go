@@ -3,6 +3,7 @@ package constraint
 import (
 	"bytes"
 	"errors"
+	"regexp"
 
 	"agentgraph/constraint/internal/llg"
 	"agentgraph/constraint/internal/validate"
@@ -25,8 +26,20 @@ func (c *compiled) compileRegex(src []byte) *Refusal {
 	if !llg.Built {
 		return nil
 	}
-	return c.engineOrRefusal(Regex, src)
+	if r := c.engineOrRefusal(Regex, src); r != nil {
+		return r
+	}
+	// The engine may know a later Unicode than the validator: where classes
+	// depend on it, it gets the validator's.
+	if unicodeClass.Match(src) {
+		if spelled := (grammarKey{llg.Regex, v.Spelled()}); c.tryEngine(spelled) == nil {
+			c.grammar = spelled
+		}
+	}
+	return nil
 }
+
+var unicodeClass = regexp.MustCompile(`\\[dDwWsSpP]|\(\?[a-zA-Z-]*i`)
 
 // validateRefusal words what a local validator refuses.
 func validateRefusal(err error, hint string) *Refusal {

@@ -11,7 +11,14 @@ import (
 
 // Pattern is a compiled regular expression for whole answers. It is safe for
 // concurrent use.
-type Pattern struct{ p *pattern }
+type Pattern struct {
+	p       *pattern
+	spelled string
+}
+
+// Spelled is the expression with every class written out, in Rust's syntax.
+// It means the same to an engine that knows another version of Unicode.
+func (p *Pattern) Spelled() string { return p.spelled }
 
 // Regex compiles an expression that has to match a whole answer. Its syntax
 // and meaning are those of Rust's regex crate, in which masks are made: \d,
@@ -47,7 +54,8 @@ func Regex(source string) (*Pattern, error) {
 		return nil, regexError(source, 0, "the expression cannot be used: "+reason(cerr))
 	}
 	re.MatchTimeout = DefaultMatchTimeout
-	return &Pattern{&pattern{re}}, nil
+	body := strings.TrimSuffix(strings.TrimPrefix(w.b.String(), `\A(?:`), `)\z`)
+	return &Pattern{&pattern{re}, strings.ReplaceAll(body, "(?!)", `[^\x{0}-\x{10ffff}]`)}, nil
 }
 
 func regexError(source string, off int, reason string) *SchemaError {
