@@ -33,6 +33,9 @@ func (s *Schema) Validate(ctx context.Context, text string) []Finding {
 	if r.eval(s.root, v, nil, false) && !r.stopped {
 		return nil
 	}
+	if len(r.findings) == 0 { // never a pass by accident
+		r.findings = []Finding{{Code: SchemaViolation}}
+	}
 	return bounded(r.findings)
 }
 
