@@ -281,7 +281,7 @@ func (p *rparser) counts(out *rnode, at int, f *rflags) {
 	out.min = number()
 	out.max = out.min
 	if p.take(",") {
-		p.spaces()
+		p.space(f)
 		out.max = -1
 		if !p.eof() && p.peek() != '}' {
 			if out.max = number(); out.max < out.min {
