@@ -40,7 +40,7 @@ var mayImport = map[string][]string{
 	"agents":                       {"schemafile", "constraint", "model", "tools", "record", "turn"},
 	"record/store":                 {"record", "output"},
 	"internal/watch":               {},
-	"internal/bench":               {"constraint", "constraint/maskbench", "model", "record", "turn", "agents", "runner", "record/store", "output"},
+	"internal/bench":               {"constraint", "model", "model/script", "record", "turn", "agents", "runner"},
 	"runner":                       {"agents", "turn", "output", "record", "record/store", "constraint", "model", "internal/watch", "runner/internal/ledger"},
 	"runner/internal/ledger":       {"record"},
 	"distill":                      {"record", "record/store", "turn", "agents", "output", "schemafile", "constraint", "model", "model/openai"},
