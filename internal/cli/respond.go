@@ -38,6 +38,7 @@ type respondFlags struct {
 	solo      bool
 	noSchema  bool
 	thread    string
+	history   int
 }
 
 func (a *app) respondCommand() *cobra.Command {
@@ -79,6 +80,8 @@ arguments or the schema were refused, 130 cancelled.`,
 	fl.BoolVar(&f.repair, "repair", false, "ask once more when the answer is invalid, saying where")
 	fl.BoolVar(&f.solo, "solo", false, "the same answer every time: alone in the batch, nothing reused")
 	fl.BoolVar(&f.noSchema, "no-schema-in-prompt", false, "hold the answer to the schema without showing it to the model")
+	fl.StringVar(&f.thread, "thread", "", "go on with the conversation `NAME`; it keeps questions and answers, never a schema")
+	fl.IntVar(&f.history, "history", 0, "with --thread: show the model only the last `N` exchanges (default: all)")
 	a.jsonFlag(cmd, "print the whole turn record instead of the answer")
 	return cmd
 }
@@ -89,6 +92,21 @@ func (a *app) respond(ctx context.Context, cmd *cobra.Command, f *respondFlags, 
 		return a.refuseArguments(err)
 	}
 	req, name := s.req, s.model
+	remember := func(*record.Record) error { return nil }
+	if f.thread != "" {
+		thread, err := store.OpenThread(s.threads, f.thread)
+		if err != nil {
+			return a.refuseArguments(err)
+		}
+		unlock, err := thread.Lock(ctx)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+		if remember, err = converse(req, thread, f.thread, f.history); err != nil {
+			return a.refuseArguments(err)
+		}
+	}
 	ms := newModels(s.find)
 	defer ms.Close()
 	audit := store.OpenAudit(s.log)
@@ -120,7 +138,30 @@ func (a *app) respond(ctx context.Context, cmd *cobra.Command, f *respondFlags, 
 		}
 	}
 	live.done("respond")
+	if err := remember(rec); err != nil {
+		fmt.Fprintf(a.stderr, "agentgraph: the thread was not written: %v\n", err)
+	}
 	return a.printResponse(rec, streams, streamed.String())
+}
+
+// converse puts the thread's exchanges into the request and returns what adds
+// the new one.
+func converse(req *turn.Request, thread *store.Thread, name string, last int) (func(*record.Record) error, error) {
+	past, err := thread.Exchanges(last)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range past {
+		req.History = append(req.History, turn.Exchange{User: e.User, Answer: e.Answer})
+	}
+	req.SessionID = name
+	return func(rec *record.Record) error {
+		answer, ok := rec.Answer()
+		if !ok {
+			return nil
+		}
+		return thread.Append(store.Exchange{Time: rec.Timing.Finished, TurnID: req.TurnID, User: req.User, Answer: answer})
+	}, nil
 }
 
 // auditTo appends to the log and says once when that fails.
@@ -216,6 +257,9 @@ func (a *app) respondRequest(cmd *cobra.Command, f *respondFlags, args []string)
 		}
 		req.Sampling.MaxTokens = f.maxTokens
 	}
+	if f.history < 0 || set("history") && f.thread == "" {
+		return nil, errors.New("--history: give a number of 1 or more, together with --thread")
+	}
 	if set("timeout") {
 		if f.timeout <= 0 {
 			return nil, errors.New("--timeout: give a time above zero, e.g. 30s")
@@ -280,12 +324,14 @@ type surroundings struct {
 	model string // a name for find
 	find  func(string) (agents.ModelSpec, error)
 	log   string // folder of the audit log
+	// threads is the folder of conversations.
+	threads string
 }
 
 func respondDefaults(dir, flag string) (*surroundings, error) {
 	s := &surroundings{
 		req:  &turn.Request{SchemaInPrompt: true, Timeout: 10 * time.Minute},
-		find: outsideModel, log: filepath.Join(stateDir(), "log"),
+		find: outsideModel, log: filepath.Join(stateDir(), "log"), threads: filepath.Join(stateDir(), "threads"),
 	}
 	if flag != "" {
 		s.model = absModel(flag)
@@ -312,7 +358,7 @@ func respondDefaults(dir, flag string) (*surroundings, error) {
 		if s.model == "" {
 			s.model = d.Model
 		}
-		s.find, s.log = g.ModelSpec, filepath.Join(g.Root, "log")
+		s.find, s.log, s.threads = g.ModelSpec, filepath.Join(g.Root, "log"), filepath.Join(g.Root, "threads")
 	}
 	if s.model == "" {
 		s.model = defaultModel()
