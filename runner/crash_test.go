@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -152,15 +151,7 @@ func (g *testGraph) whole(inputs map[string]string) {
 		second["editor("+c+")"] = n
 	}
 	check("editor", "final", second, 0)
-	g.must(filepath.WalkDir(g.root, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(path, ".tmp") {
-			g.t.Errorf("%s was left behind", path)
-		}
-		return err
-	}))
-	if names, err := os.ReadDir(g.path(".agentgraph/snapshots")); err == nil && len(names) > 0 {
-		g.t.Errorf("%d snapshots were left behind", len(names))
-	}
+	g.clean()
 }
 
 func crashGraph(t *testing.T, concurrency int) *testGraph {

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sort"
@@ -29,7 +30,12 @@ type testGraph struct {
 // newGraph makes a graph of agents; files are path, content pairs.
 func newGraph(t *testing.T, files ...string) *testGraph {
 	t.Helper()
-	root, err := filepath.EvalSymlinks(t.TempDir())
+	return newGraphIn(t, t.TempDir(), files...)
+}
+
+func newGraphIn(t *testing.T, dir string, files ...string) *testGraph {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,14 +77,27 @@ func (g *testGraph) outputs(rel string) map[string]string {
 	g.must(err)
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".") {
-			g.t.Errorf("%s/%s was left behind", rel, e.Name())
-			continue
+			continue // being written, or checked by clean
 		}
 		data, err := os.ReadFile(filepath.Join(g.path(rel), e.Name()))
 		g.must(err)
 		out[e.Name()] = string(data)
 	}
 	return out
+}
+
+// clean checks that nothing temporary is left.
+func (g *testGraph) clean() {
+	g.t.Helper()
+	g.must(filepath.WalkDir(g.root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".tmp") && strings.HasPrefix(d.Name(), ".") {
+			g.t.Errorf("%s was left behind", path)
+		}
+		return err
+	}))
+	if names, err := os.ReadDir(g.path(".agentgraph/snapshots")); err == nil && len(names) > 0 {
+		g.t.Errorf("%d snapshots were left behind", len(names))
+	}
 }
 
 // contents are the answers in a folder, sorted.
@@ -187,6 +206,7 @@ func (g *testGraph) once(gen GeneratorFunc) (Summary, *eventLog) {
 	defer cancel()
 	s, err := r.Once(ctx)
 	g.must(err)
+	g.clean()
 	return s, log
 }
 
@@ -220,6 +240,7 @@ func (l *live) stop() {
 		if err != nil {
 			l.g.t.Error(err)
 		}
+		l.g.clean()
 	case <-time.After(20 * time.Second):
 		l.g.t.Fatalf("the runner does not stop; events:\n%s", l.eventLog)
 	}
@@ -247,4 +268,20 @@ func (l *live) quiet() {
 		defer l.r.mu.Unlock()
 		return !l.r.busy()
 	})
+}
+
+// describe says what a runner is busy with.
+func (r *Runner) describe() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := fmt.Sprintf("jobs %d, looking %d, files waiting %d, turns waiting %d", r.jobs, r.looking, r.waitingFiles, r.waitingTurns)
+	for _, st := range r.agents {
+		s += fmt.Sprintf("; %s: queue %d, ready %d, stuck %d, running %d, places %d", st.name, len(st.queue), len(st.ready), len(st.stuck), st.running, len(st.order.places))
+		for _, in := range st.intakes {
+			in.mu.Lock()
+			s += fmt.Sprintf(", %s: known %d, settling %d, queued %d, blocked %d", in.rel, len(in.prints), len(in.settling), len(in.queued), len(in.blocked))
+			in.mu.Unlock()
+		}
+	}
+	return s
 }

@@ -123,7 +123,7 @@ func TestFailures(t *testing.T) {
 	}
 	for agent, code := range map[string]record.Code{"dead": record.ModelError, "bad": record.OutputValidationFailed, "binary": record.InputNotText} {
 		n := 0
-		err := store.Open(g.path("agents/"+agent+"/turns")).Each(func(_ string, r *record.Record) error {
+		err := store.Open(g.path("agents/" + agent + "/turns")).Each(func(_ string, r *record.Record) error {
 			n++
 			if r.Error == nil || r.Error.Code != code {
 				t.Errorf("%s: error %+v, want %s", agent, r.Error, code)

@@ -1,6 +1,9 @@
 package runner
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -21,13 +24,15 @@ func (r *Runner) dispatch(dirty []watch.Dirty) {
 		for _, x := range r.roles[d.Dir] {
 			switch x.kind {
 			case roleGraph:
-				reload = reload || len(d.Names) == 0 || slices.Contains(d.Names, agents.GraphFile) || slices.Contains(d.Names, agents.AgentsDir)
+				reload = reload || len(d.Names) == 0 && r.looksNew(d.Dir) || slices.Contains(d.Names, agents.GraphFile) || slices.Contains(d.Names, agents.AgentsDir)
 			case roleAgents:
-				reload = true
+				reload = reload || len(d.Names) > 0 || r.looksNew(d.Dir)
 			case roleAgent:
-				reload = reload || len(d.Names) == 0 || slices.ContainsFunc(d.Names, changesAgent)
+				reload = reload || len(d.Names) == 0 && r.looksNew(d.Dir) || slices.ContainsFunc(d.Names, changesAgent)
 			case roleSystem:
-				r.recheckRefused(x.st)
+				if x.st.counts[ledger.Refused] > 0 {
+					r.recheckRefused(x.st, len(d.Names) > 0)
+				}
 			case roleInput:
 				x.in.mark(d.Names...)
 			}
@@ -36,6 +41,23 @@ func (r *Runner) dispatch(dirty []watch.Dirty) {
 	if reload {
 		r.reloadSoon()
 	}
+}
+
+// looksNew reports whether a folder with settings, or the settings in it, look
+// other than the last time: a folder that is polled is reported all the time.
+// Called with mu held.
+func (r *Runner) looksNew(dir string) bool {
+	look := ""
+	for _, name := range []string{".", agents.AgentFile, agents.GraphFile, "system"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			look += fmt.Sprint(name, info.ModTime().UnixNano(), info.Size(), inodeNumber(info), ";")
+		}
+	}
+	if r.looks[dir] == look {
+		return false
+	}
+	r.looks[dir] = look
+	return true
 }
 
 // changesAgent reports whether a name in an agent's folder can change what the
@@ -132,7 +154,7 @@ func (r *Runner) update(st *agentState, a *agents.Agent) {
 		in.again = true // max_hops or limits may have changed
 		in.start()
 	}
-	r.recheckRefused(st)
+	r.recheckRefused(st, true)
 	r.activate(st)
 	r.emit(Event{Kind: AgentChanged, Agent: a.Name})
 }
@@ -145,28 +167,47 @@ func errText(err error) string {
 }
 
 // recheckRefused makes refused turns pending again when what they were refused
-// on has changed. Called with mu held.
-func (r *Runner) recheckRefused(st *agentState) {
+// on has changed since the last time, or may have, with sure. Called with mu
+// held.
+func (r *Runner) recheckRefused(st *agentState, sure bool) {
 	if r.stopping || st.removed {
 		return
 	}
+	if sure {
+		st.checked = ""
+	}
+	if st.checking {
+		st.checkAgain = true
+		return
+	}
+	st.checking = true
 	r.looking++
 	r.wg.Add(1)
 	go func() {
 		defer r.wg.Done()
-		defer func() {
+		for again := true; again; {
+			now := st.current().Fingerprint()
 			r.mu.Lock()
-			r.looking--
-			r.pump()
+			news := st.checked != now
+			st.checked = now
+			st.checkAgain = false
 			r.mu.Unlock()
-		}()
-		r.reopenRefused(st, func(t ledger.Turn, now string) bool { return t.Fingerprint != now })
+			if news {
+				r.reopenRefused(st, func(t ledger.Turn) bool { return t.Fingerprint != now })
+			}
+			r.mu.Lock()
+			if again = st.checkAgain; !again {
+				st.checking = false
+				r.looking--
+				r.pump()
+			}
+			r.mu.Unlock()
+		}
 	}()
 }
 
-// reopenRefused opens the refused turns of an agent that pick chooses; now is
-// the agent's fingerprint.
-func (r *Runner) reopenRefused(st *agentState, pick func(t ledger.Turn, now string) bool) {
+// reopenRefused opens the refused turns of an agent that pick chooses.
+func (r *Runner) reopenRefused(st *agentState, pick func(t ledger.Turn) bool) {
 	if err := r.ledger.Flush(r.ctx); err != nil {
 		return
 	}
@@ -178,8 +219,7 @@ func (r *Runner) reopenRefused(st *agentState, pick func(t ledger.Turn, now stri
 	if len(refused) == 0 {
 		return
 	}
-	now := st.current().Fingerprint()
-	refused = slices.DeleteFunc(refused, func(t ledger.Turn) bool { return !pick(t, now) })
+	refused = slices.DeleteFunc(refused, func(t ledger.Turn) bool { return !pick(t) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, t := range refused {

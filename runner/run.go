@@ -199,7 +199,8 @@ func (r *Runner) recheckAtStart(st *agentState) {
 	r.wg.Add(1)
 	go func() {
 		defer r.wg.Done()
-		r.reopenRefused(st, func(t ledger.Turn, now string) bool {
+		now := st.current().Fingerprint()
+		r.reopenRefused(st, func(t ledger.Turn) bool {
 			switch t.Code {
 			case "model_unavailable", "capability_missing", "internal":
 				return true

@@ -103,6 +103,7 @@ type Runner struct {
 	active       []*agentState        // with work, in the order of their turns
 	roles        map[string][]role    // what a watched folder is to whom
 	intakes      map[string][]*intake // by folder
+	looks        map[string]string    // of folders with settings, when they were read last
 	models       map[string]*modelState
 	producers    map[string]producer // answers whose ledger row is not on disk yet
 	openKeys     map[string]bool     // identities of turns under way
@@ -159,6 +160,10 @@ type agentState struct {
 	removed bool
 	paused  bool
 
+	// Refused turns are opened again when the fingerprint is not checked.
+	checked              string
+	checking, checkAgain bool
+
 	folder  *output.Folder
 	store   *store.Store
 	history history
@@ -187,7 +192,7 @@ func New(cfg Config) (*Runner, error) {
 		idle: make(chan struct{}, 1), finish: make(chan struct{}), ended: make(chan struct{}),
 		agents: map[string]*agentState{}, roles: map[string][]role{}, models: map[string]*modelState{},
 		producers: map[string]producer{}, openKeys: map[string]bool{}, snapshots: map[string]int{},
-		intakes: map[string][]*intake{},
+		intakes: map[string][]*intake{}, looks: map[string]string{},
 	}
 	if r.gen == nil {
 		r.gen = GeneratorFunc(turn.Run)

@@ -269,24 +269,21 @@ func (r *Runner) end(st *agentState, j *job) (more bool) {
 
 // close writes a turn's end to the ledger and frees what it held.
 func (r *Runner) close(st *agentState, j *job) {
-	t := r.ledger.Set(j.turn)
-	r.dropSnapshots(j)
 	r.mu.Lock()
 	st.counts[j.turn.State]++
 	r.mu.Unlock()
-	r.at("closed")
+	key, out, sha := j.turn.Key, j.turn.Output, j.turn.OutputSHA
 	// The identity stays taken until the row that takes it is on disk.
-	r.wg.Add(1)
-	go func() {
-		defer r.wg.Done()
-		<-t.Done()
+	r.ledger.SetThen(j.turn, func() {
 		r.mu.Lock()
-		delete(r.openKeys, j.turn.Key)
-		if p, ok := r.producers[j.turn.Output]; ok && p.sha == j.turn.OutputSHA {
-			delete(r.producers, j.turn.Output)
+		defer r.mu.Unlock()
+		delete(r.openKeys, key)
+		if p, ok := r.producers[out]; ok && p.sha == sha {
+			delete(r.producers, out)
 		}
-		r.mu.Unlock()
-	}()
+	})
+	r.dropSnapshots(j)
+	r.at("closed")
 }
 
 // hold keeps a turn whose answer or record cannot be written now: it is tried

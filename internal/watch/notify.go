@@ -11,7 +11,8 @@ import (
 
 type notify struct{ w *fsnotify.Watcher }
 
-func newNotify() (Source, error) {
+// NewNotify is the source of a Watcher that is given none: fsnotify.
+func NewNotify() (Source, error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, err

@@ -109,7 +109,7 @@ func New(cfg Config) *Watcher {
 		cfg.Clock = systemClock{}
 	}
 	if cfg.Source == nil {
-		cfg.Source = newNotify
+		cfg.Source = NewNotify
 	}
 	w := &Watcher{
 		cfg: cfg, want: map[string]*folder{}, guards: map[string]bool{}, ancestors: map[string]int{},

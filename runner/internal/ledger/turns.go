@@ -167,8 +167,12 @@ func (l *Ledger) Intend(turn string, attempts int, in Intent) Ticket {
 }
 
 // Set moves a turn to a state. When it is over, what it held is dropped.
-func (l *Ledger) Set(t Turn) Ticket {
-	return l.enqueue(false, func(c *sqlite.Conn) error {
+func (l *Ledger) Set(t Turn) Ticket { return l.SetThen(t, nil) }
+
+// SetThen is Set, and calls after when that is on disk, before a Flush that
+// came later returns.
+func (l *Ledger) SetThen(t Turn, after func()) Ticket {
+	return l.enqueueThen(false, func(c *sqlite.Conn) error {
 		err := sqlitex.Execute(c, `UPDATE turns SET state=?, attempts=?, next_at=?, fingerprint=?, code=?, message=?, output=?, output_sha=? WHERE id=?`,
 			&sqlitex.ExecOptions{Args: []any{int(t.State), t.Attempts, nanos(t.NextAt), t.Fingerprint, t.Code, t.Message, t.Output, t.OutputSHA, t.ID}})
 		if err != nil {
@@ -183,7 +187,7 @@ func (l *Ledger) Set(t Turn) Ticket {
 			return nil
 		}
 		return sqlitex.Execute(c, `DELETE FROM snapshots WHERE turn=?`, &sqlitex.ExecOptions{Args: []any{t.ID}})
-	})
+	}, after)
 }
 
 // Pause keeps an agent paused over restarts.

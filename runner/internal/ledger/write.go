@@ -18,6 +18,16 @@ type op struct {
 	done   chan struct{}
 	err    error
 	waited bool // somebody takes the error; otherwise the write is tried again
+	after  func()
+}
+
+// finish ends an op that is on disk or given up.
+func (o *op) finish(err error) {
+	o.err = err
+	if o.after != nil {
+		o.after()
+	}
+	close(o.done)
 }
 
 // Ticket stands for a write in the queue.
@@ -41,12 +51,18 @@ func (t Ticket) Wait(ctx context.Context) error {
 func (t Ticket) Done() <-chan struct{} { return t.op.done }
 
 func (l *Ledger) enqueue(waited bool, do func(*sqlite.Conn) error) Ticket {
-	o := &op{do: do, done: make(chan struct{}), waited: waited}
+	return l.enqueueThen(waited, do, nil)
+}
+
+// enqueueThen also calls after, from the writing goroutine, when the write is
+// on disk or was given up, before anybody who waits goes on.
+func (l *Ledger) enqueueThen(waited bool, do func(*sqlite.Conn) error, after func()) Ticket {
+	o := &op{do: do, done: make(chan struct{}), waited: waited, after: after}
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
-		o.err = ErrClosed
-		close(o.done)
+		o.after = nil
+		o.finish(ErrClosed)
 		return Ticket{l, o}
 	}
 	l.queue = append(l.queue, o)
@@ -99,7 +115,7 @@ func (l *Ledger) writer() {
 		}
 		if err == nil {
 			for _, o := range batch {
-				close(o.done)
+				o.finish(nil)
 			}
 			continue
 		}
@@ -107,8 +123,7 @@ func (l *Ledger) writer() {
 		var again []*op
 		for _, o := range batch {
 			if o.waited || closed {
-				o.err = err
-				close(o.done)
+				o.finish(err)
 			} else {
 				again = append(again, o)
 			}
@@ -125,8 +140,7 @@ func (l *Ledger) writer() {
 func (l *Ledger) oneByOne(batch []*op) (good []*op) {
 	for _, o := range batch {
 		if err := l.commit([]*op{o}); err != nil {
-			o.err = err
-			close(o.done)
+			o.finish(err)
 			continue
 		}
 		good = append(good, o)
