@@ -53,6 +53,9 @@ type compiled struct {
 	caps     digitCaps
 	unmasked []Unmasked
 	judge    judge
+	// callGate is what text begins with when numbers in it are JSON's; empty
+	// where the kind says it all.
+	callGate string
 }
 
 // Unmasked is a part of a promise that the mask does not hold and validation

@@ -18,7 +18,7 @@ var ErrTooCostly = errors.New("the grammar is too costly for its bounds here")
 type Matcher struct {
 	m   *llg.Matcher
 	v   *Vocabulary
-	num *numberState // nil for all kinds but JSON
+	num *numberState // nil where no JSON can come
 }
 
 // NewMatcher returns a matcher at the start of an answer. The grammar is
@@ -33,8 +33,8 @@ func (c *Constraint) NewMatcher(v *Vocabulary) (*Matcher, error) {
 		return nil, c.engineRefusal(err)
 	}
 	out := &Matcher{m: m, v: v}
-	if c.spec.Kind == JSON {
-		out.num = &numberState{caps: c.caps}
+	if c.spec.Kind == JSON || c.callGate != "" {
+		out.num = &numberState{caps: c.caps, gate: c.callGate}
 	}
 	return out, nil
 }

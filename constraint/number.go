@@ -15,6 +15,8 @@ type digitCaps struct{ integer, fraction int }
 
 type numberState struct {
 	caps            digitCaps
+	gate            string // what must come before anything is a number
+	shut            bool   // something else came
 	inString, slash bool
 	inNumber        bool
 	fraction, exp   bool
@@ -26,6 +28,14 @@ type numberState struct {
 func (s *numberState) feed(text []byte) {
 	for _, b := range text {
 		switch {
+		case s.shut:
+		case s.gate != "":
+			switch {
+			case b == s.gate[0]:
+				s.gate = s.gate[1:]
+			case b != ' ' && b != '\n':
+				s.shut = true
+			}
 		case s.inString:
 			switch {
 			case s.slash:
