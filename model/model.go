@@ -66,8 +66,15 @@ type Sampling struct {
 
 // Request is one call of a model.
 type Request struct {
-	Messages   []Message
-	Tools      []Tool
+	Messages []Message
+	// Tools are shown to the model. With NoCalls it has been told of them and
+	// may call none any more.
+	Tools   []Tool
+	NoCalls bool
+	// CallFormat is set where calls are part of the text that Constraint
+	// allows (constraint.WithCalls); the model takes them out of it. Where it
+	// is empty, a model with tools brings calls in a way of its own.
+	CallFormat constraint.CallFormat
 	Constraint *constraint.Constraint // nil: free text
 	Sampling   Sampling
 	// Solo asks for the same answer every time: alone in the batch, no prefix
@@ -145,8 +152,11 @@ type Response struct {
 // Capabilities is what a model can do.
 type Capabilities struct {
 	constraint.Engine
-	Tools     bool
-	Streaming bool
+	Tools bool
+	// CallFormat is how this model writes calls into its text, where it does;
+	// its engine then holds them to a mask.
+	CallFormat constraint.CallFormat
+	Streaming  bool
 	Context   int // tokens; 0: not known
 	Parallel  int // requests served at once; at least 1
 }
