@@ -33,6 +33,7 @@ func (d *document) objects(n *jsontree.Node, alone bool) {
 	}
 	d.propertyCounts(n, required, alone)
 	d.patternProperties(n)
+	d.tooWide(n, required)
 	// The engine reads keywords in groups between these; the two have to be
 	// in one group to know of each other.
 	if n.Has("patternProperties") && n.Has("additionalProperties") {

@@ -63,6 +63,7 @@ func Relax(root *jsontree.Node, opt Options) (*Result, *Problem) {
 		return nil, p
 	}
 	d.disjointBranches()
+	d.thinOut()
 	d.relax(d.root, map[*jsontree.Node]bool{})
 	d.closeEndless()
 	return &Result{Root: d.root, Items: d.sorted(), doc: d}, nil
