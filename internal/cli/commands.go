@@ -12,7 +12,11 @@ func (a *app) lookCommands() []*cobra.Command {
 	return []*cobra.Command{a.checkCommand(), a.renderCommand(), a.showCommand(), a.graphCommand()}
 }
 
-func (a *app) controlCommands() []*cobra.Command { return nil }
+func (a *app) controlCommands() []*cobra.Command {
+	return []*cobra.Command{
+		a.statusCommand(), a.pauseCommand(), a.resumeCommand(), a.stopCommand(), a.retryCommand(), a.reloadCommand(),
+	}
+}
 
 func (a *app) otherCommands() []*cobra.Command {
 	return []*cobra.Command{a.doctorCommand(), a.benchCommand(), a.versionCommand()}
