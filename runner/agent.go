@@ -102,11 +102,22 @@ func (r *Runner) closeIntakes(st *agentState) {
 	st.joiner = nil
 }
 
+// stopTurns ends the turns that run; the ones that come after are not touched.
+// Called with mu held.
+func (st *agentState) stopTurns(parent context.Context) {
+	st.ctxMu.Lock()
+	defer st.ctxMu.Unlock()
+	st.cancel()
+	st.ctx, st.cancel = context.WithCancel(parent)
+}
+
 // removeAgent forgets an agent whose folder is gone; what it finished stays in
 // the ledger. Called with mu held.
 func (r *Runner) removeAgent(st *agentState) {
 	st.removed = true
+	st.ctxMu.Lock()
 	st.cancel()
+	st.ctxMu.Unlock()
 	r.closeIntakes(st)
 	r.unwatch(st.current().Dir, func(x role) bool { return x.st == st })
 	r.unwatch(st.current().SystemDir, func(x role) bool { return x.st == st })

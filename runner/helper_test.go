@@ -285,3 +285,5 @@ func (r *Runner) describe() string {
 	}
 	return s
 }
+
+func progressOf(tokens int) model.Progress { return model.Progress{Tokens: tokens} }

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -53,8 +54,18 @@ type job struct {
 	tries    int    // of the publish or the record
 	park     func() // what becomes of it when the worker has left; with mu held
 	started  time.Time
+	ctx      context.Context // of the attempt
+
+	// What others may see, with mu held.
+	view     TurnStatus
+	since    time.Time
 	tokens   int
 	progress time.Time // of the last progress event
+}
+
+// show lets others see a turn. Called with mu held.
+func (j *job) show() {
+	j.view = TurnStatus{Turn: j.turn.ID, Inputs: pathsOf(j.turn.Inputs), Attempt: j.turn.Attempts + 1}
 }
 
 // maxClosing bounds the turns past their publish whose records are still being
@@ -133,6 +144,9 @@ func (r *Runner) startOne(st *agentState) bool {
 func (r *Runner) launch(st *agentState, j *job) {
 	if j.place == nil {
 		j.place = st.order.take()
+	}
+	if j.turn.ID != "" {
+		j.show()
 	}
 	st.jobs[j] = true
 	r.jobs++

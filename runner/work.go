@@ -72,6 +72,10 @@ func (r *Runner) run(st *agentState, j *job) (more bool) {
 	req, terr := a.Turn(inputs)
 	r.name(st, j, req)
 	j.started = r.now()
+	r.mu.Lock()
+	j.show()
+	j.since, j.tokens = j.started, 0
+	r.mu.Unlock()
 	paths := pathsOf(j.turn.Inputs)
 	r.emit(Event{Kind: TurnStarted, Agent: st.name, Turn: j.turn.ID, Attempt: req.Attempt, Inputs: paths})
 
@@ -110,7 +114,7 @@ func (r *Runner) run(st *agentState, j *job) (more bool) {
 // interrupted reports whether an attempt ended because the runner or the agent
 // was stopped, not by itself.
 func (j *job) interrupted(r *Runner, st *agentState) bool {
-	if r.ctx.Err() == nil && st.context().Err() == nil {
+	if j.ctx == nil || j.ctx.Err() == nil {
 		return false
 	}
 	if j.rec.Outcome != nil && j.rec.Outcome.Status != record.Cancelled {
@@ -166,6 +170,7 @@ func perSecond(n int, d time.Duration) float64 {
 
 func (r *Runner) attempt(st *agentState, j *job, req *turn.Request) *record.Record {
 	ctx := st.context()
+	j.ctx = ctx
 	if n := st.settings().History; n > 0 {
 		h, err := r.historyOf(st, n, j.turn.Seq)
 		if err != nil {

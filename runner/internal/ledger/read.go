@@ -84,6 +84,14 @@ func (l *Ledger) Of(agent string) ([]Turn, error) {
 	return l.turns(`WHERE agent = ? ORDER BY seq`, agent)
 }
 
+// All lists the turns of one agent, or with an empty name of all.
+func (l *Ledger) All(agent string) ([]Turn, error) {
+	if agent != "" {
+		return l.Of(agent)
+	}
+	return l.turns(`ORDER BY seq`)
+}
+
 // Over lists the turns of an agent in a state that is an end but not Done;
 // an empty agent means all.
 func (l *Ledger) Over(state State, agent string) ([]Turn, error) {
