@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,8 +27,9 @@ func (a *app) checkCommand() *cobra.Command {
 		Long: `Checks a graph, or one schema file, without running a model. Each finding is
 "file:line:col: error or warning: what is wrong; what to do".
 
-For a schema file by itself it also says what would hold each answer: a mask
-while generating, or validation afterwards (with --enforce validate).
+For a schema file by itself it also says what would hold answers, for each model
+of the graph around the working folder: a mask while generating, or validation
+afterwards (with --enforce validate).
 
 Exit codes: 0 nothing found, 1 warnings, 2 errors.`,
 		Example: `
@@ -77,11 +79,11 @@ type checkReport struct {
 	Findings []agents.Finding `json:"findings"`
 	Agents   *int             `json:"agents,omitempty"`
 	// Of a schema file by itself:
-	EnforcedBy constraint.EnforcedBy `json:"enforced_by,omitempty"`
-	Validated  []unmasked            `json:"validated,omitempty"`
+	Models    []modelSupport `json:"models,omitempty"`
+	Validated []unmasked     `json:"validated,omitempty"`
 }
 
-// unmasked is a construct that validation decides.
+// unmasked is a construct that the mask does not hold.
 type unmasked struct {
 	Construct string `json:"construct"`
 	Path      string `json:"path"`
@@ -140,13 +142,21 @@ func checkAgent(ag *agents.Agent) []agents.Finding {
 // checkConstraint finds what is wrong with a promise and what is doubtful.
 func checkConstraint(spec constraint.Spec, opt constraint.Options, engine constraint.Engine) []agents.Finding {
 	c, err := constraint.Compile(spec, opt)
-	if err == nil {
-		_, err = c.Admit(engine)
-	}
 	if err != nil {
 		return []agents.Finding{refusalFinding(err, spec.File)}
 	}
 	var found []agents.Finding
+	if _, err := c.Admit(engine); err != nil {
+		found = append(found, refusalFinding(err, spec.File))
+		// Admit names the first construct; a user wants to see all of them.
+		for _, u := range rest(c.Unmasked(), engine.Holds(spec.Kind)) {
+			found = append(found, agents.Finding{
+				File: spec.File, Line: u.Line, Col: u.Column, Severity: agents.SeverityError,
+				Msg:  fmt.Sprintf("schema at %s: '%s' is not enforced by %s", pointerText(u.Path), u.Construct, engine.Name),
+				Hint: "remove it, or allow it with enforce: validate",
+			})
+		}
+	}
 	if spec.Kind == constraint.JSON {
 		for _, o := range openObjects(spec.Source) {
 			found = append(found, agents.Finding{
@@ -157,6 +167,15 @@ func checkConstraint(spec constraint.Spec, opt constraint.Options, engine constr
 		}
 	}
 	return found
+}
+
+// rest leaves out the first construct; none are left where the engine does
+// not hold the kind at all.
+func rest(all []constraint.Unmasked, held bool) []constraint.Unmasked {
+	if !held || len(all) == 0 {
+		return nil
+	}
+	return all[1:]
 }
 
 func pointerText(p string) string {
@@ -232,28 +251,71 @@ func checkGGUF(path string) error {
 	return nil
 }
 
-func (a *app) checkSpec(spec *constraint.Spec, enforce string) error {
-	engine := constraint.LocalEngine("")
-	opt := constraint.Options{Enforce: constraint.Enforce(enforce)}
-	report := checkReport{Findings: checkConstraint(*spec, opt, engine)}
-	if c, err := constraint.Compile(*spec, opt); err == nil {
-		if by, err := c.Admit(engine); err == nil {
-			report.EnforcedBy = by
-			for _, u := range c.Unmasked() {
-				report.Validated = append(report.Validated, unmasked{u.Construct, u.Path, u.Line, u.Column})
+// modelSupport is what would hold answers of one model.
+type modelSupport struct {
+	Model      string                `json:"model"`
+	Engine     string                `json:"engine"`
+	EnforcedBy constraint.EnforcedBy `json:"enforced_by,omitempty"`
+	Refused    string                `json:"refused,omitempty"`
+}
+
+// configured are the models of the graph around the working folder, or what
+// any GGUF model is.
+func configured() []modelEngine {
+	var list []modelEngine
+	if dir := graphAround(workingDir()); dir != "" {
+		if g, err := loadGraph(dir, ""); err == nil {
+			for _, name := range slices.Sorted(maps.Keys(g.Models)) {
+				list = append(list, modelEngine{name, engineOf(g.Models[name])})
 			}
 		}
 	}
+	if len(list) == 0 {
+		list = append(list, modelEngine{"any GGUF model", constraint.LocalEngine("")})
+	}
+	return list
+}
+
+type modelEngine struct {
+	name   string
+	engine constraint.Engine
+}
+
+func (a *app) checkSpec(spec *constraint.Spec, enforce string) error {
+	opt := constraint.Options{Enforce: constraint.Enforce(enforce)}
+	models := configured()
+	var report checkReport
 	name := spec.File
 	if name == "" {
 		name = "the schema"
 	}
 	summary := fmt.Sprintf("%s: %s", name, kindText(spec.Kind))
-	if report.EnforcedBy != "" {
-		summary += fmt.Sprintf(", held by %s (%s)", report.EnforcedBy, engine.Name)
+	seen := map[string]bool{}
+	for _, m := range models {
+		for _, f := range checkConstraint(*spec, opt, m.engine) {
+			if text := f.String(); !seen[text] {
+				seen[text] = true
+				report.Findings = append(report.Findings, f)
+			}
+		}
+		s := modelSupport{Model: m.name, Engine: m.engine.Name}
+		c, err := constraint.Compile(*spec, opt)
+		if err == nil {
+			report.Validated = nil
+			for _, u := range c.Unmasked() {
+				report.Validated = append(report.Validated, unmasked{u.Construct, u.Path, u.Line, u.Column})
+			}
+			s.EnforcedBy, err = c.Admit(m.engine)
+		}
+		held := "held by " + string(s.EnforcedBy)
+		if err != nil {
+			s.Refused, held = err.Error(), "refused"
+		}
+		report.Models = append(report.Models, s)
+		summary += fmt.Sprintf("\n  %s (%s): %s", m.name, m.engine.Name, held)
 	}
 	for _, u := range report.Validated {
-		summary += fmt.Sprintf("\n  validation decides '%s' at %s", u.Construct, pointerText(u.Path))
+		summary += fmt.Sprintf("\n  the mask does not hold '%s' at %s; with enforce: validate, validation decides it", u.Construct, pointerText(u.Path))
 	}
 	return a.report(report, summary)
 }
@@ -297,7 +359,7 @@ func (a *app) report(r checkReport, summary string) error {
 		for _, f := range r.Findings {
 			fmt.Fprintln(a.stdout, findingText(f))
 		}
-		fmt.Fprintf(a.stderr, "%s; %s, %s\n", summary, counted(errs, "error"), counted(warns, "warning"))
+		fmt.Fprintf(a.stderr, "%s\n%s, %s\n", summary, counted(errs, "error"), counted(warns, "warning"))
 	}
 	switch {
 	case errs > 0:
