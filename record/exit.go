@@ -1,5 +1,12 @@
 package record
 
+import (
+	"encoding/json"
+	"strings"
+
+	"agentgraph/model"
+)
+
 // Exit codes of the command line.
 const (
 	ExitCompleted    = 0
@@ -33,4 +40,31 @@ func (r *Record) Answer() (text string, ok bool) {
 		return "", false
 	}
 	return *r.Outcome.Output, true
+}
+
+// FileText is what the file of an answer holds: the answer and, where it was
+// free text, a blank line and the turn's tool calls, one JSON object a line. A
+// shaped answer stands alone, byte for byte.
+func (r *Record) FileText() (text string, ok bool) {
+	text, ok = r.Answer()
+	if !ok || r.OutputValidation.Status != NotRequested || len(r.ToolCalls) == 0 {
+		return text, ok
+	}
+	var b strings.Builder
+	b.WriteString(text + "\n\n")
+	for _, c := range r.ToolCalls {
+		line, err := encode(fileCall{c.ID, c.Name, model.CompactArguments(c.Arguments)}, "")
+		if err != nil {
+			continue // arguments are JSON; nothing else can fail
+		}
+		b.Write(line)
+		b.WriteByte('\n')
+	}
+	return b.String(), true
+}
+
+type fileCall struct {
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
 }

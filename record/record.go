@@ -79,6 +79,9 @@ type Record struct {
 	Inputs           []FileRef   `json:"inputs"`
 	Outputs          []FileRef   `json:"outputs"`
 	ToolCalls        []ToolCall  `json:"tool_calls"`
+	// ToolRounds are the calls of the model that ended in tool calls, in
+	// order; they and ToolCalls make the conversation that the answer ended.
+	ToolRounds []ToolRound `json:"tool_rounds,omitempty"`
 	Lineage          *Lineage    `json:"lineage"`
 	Timing           *Timing     `json:"timing"`
 	// SettingsSHA256 is the hash of the agent's effective settings.
@@ -219,6 +222,8 @@ type Request struct {
 	Constraint     *Constraint    `json:"constraint"`
 	Sampling       model.Sampling `json:"sampling"`
 	Tools          []model.Tool   `json:"tools"`
+	// DisabledTools are listed tools that this turn went without.
+	DisabledTools []DisabledTool `json:"disabled_tools,omitempty"`
 	Model          model.Identity `json:"model"`
 	Determinism    string         `json:"determinism"` // "fast" or "solo"
 }
@@ -241,12 +246,27 @@ type FileRef struct {
 	Bytes  int64  `json:"bytes"`
 }
 
-// ToolCall is one call that was made, and what came back.
+// DisabledTool is a tool that could not be offered, and why.
+type DisabledTool struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+// ToolRound is one reply of the model that called tools.
+type ToolRound struct {
+	Text      string `json:"text"` // beside the calls
+	Reasoning string `json:"reasoning,omitempty"`
+	Calls     int    `json:"calls"` // how many of ToolCalls, in order, are its own
+}
+
+// ToolCall is one call that was made, and what came back. Result is what the
+// model read, also when it is the reason of a failure; size and hash are of
+// the whole.
 type ToolCall struct {
 	ID           string          `json:"id"`
 	Name         string          `json:"name"`
 	Arguments    json.RawMessage `json:"arguments"`
-	Result       *string         `json:"result"` // bounded; null when none came
+	Result       *string         `json:"result"` // bounded; null when the model read none
 	ResultSHA256 *string         `json:"result_sha256"`
 	ResultBytes  *int64          `json:"result_bytes"`
 	Error        string          `json:"error,omitempty"`

@@ -163,12 +163,26 @@ func (r *run) request() *record.Request {
 	return out
 }
 
+// finalRequest asks for the answer alone. The tools stay in sight where the
+// model takes calls out of its text: the prompt then goes on as it was.
+func (r *run) finalRequest(msgs []model.Message, maxTokens int) *model.Request {
+	mreq := r.modelRequest(msgs, maxTokens)
+	mreq.Constraint = r.con
+	if r.format != "" {
+		mreq.Tools, mreq.NoCalls, mreq.CallFormat = r.specs, true, r.format
+		if r.con == nil {
+			mreq.Constraint = r.alone
+		}
+	}
+	return mreq
+}
+
 func (r *run) modelRequest(msgs []model.Message, maxTokens int) *model.Request {
 	req := r.req
 	s := req.Sampling
 	s.MaxTokens = maxTokens
-	return &model.Request{
-		Messages: msgs, Constraint: r.con, Sampling: s, Solo: req.Solo,
-		Thinking: req.Thinking, Progress: req.Progress,
+	if s.Seed == nil {
+		s.Seed = r.rec.Request.Sampling.Seed // drawn by the first call
 	}
+	return &model.Request{Messages: msgs, Sampling: s, Solo: req.Solo, Thinking: req.Thinking, Progress: req.Progress}
 }

@@ -71,6 +71,7 @@ type AuditConstraint struct {
 
 // AuditToolCall is a tool call without its result's text.
 type AuditToolCall struct {
+	ID           string    `json:"id,omitempty"`
 	Name         string    `json:"name"`
 	Arguments    AuditText `json:"arguments"`
 	ResultSHA256 string    `json:"result_sha256,omitempty"`

@@ -21,12 +21,13 @@ const (
 // unless it would be empty, the history, and the user's text.
 //
 // The system message is, each after one blank line: the system parts in
-// order, the text of `prompt:`, and the schema paragraph. Trailing line ends
-// of each are trimmed, and an empty one is left out.
-func Messages(req *Request) []model.Message {
+// order, the text of `prompt:`, the guidance of the tools in the order of
+// `tools:`, and the schema paragraph. Trailing line ends of each are trimmed,
+// and an empty one is left out.
+func Messages(req *Request, guidance ...string) []model.Message {
 	parts := append([]string(nil), req.System...)
 	parts = append(parts, req.Prompt)
-	// Guidance of the tools goes here, in the order of `tools:`.
+	parts = append(parts, guidance...)
 	if req.SchemaInPrompt && req.Spec != nil {
 		parts = append(parts, SchemaParagraph(*req.Spec))
 	}

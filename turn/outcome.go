@@ -59,6 +59,11 @@ func (r *run) settleUnfinished(resp *model.Response) bool {
 		r.rec.Error = &record.Error{Code: record.ServerRefusal, Message: "the model declined to answer",
 			Hint: "change the prompt, or use another model"}
 	case len(resp.ToolCalls) > 0 || resp.Finish == model.FinishToolUse:
+		for _, c := range resp.ToolCalls {
+			if r.denied[c.Name] {
+				return !r.runCalls(context.Background(), resp)
+			}
+		}
 		// No tools are offered, so there is nothing to run.
 		r.outcome(resp, record.Outcome{Status: record.Failed, Code: record.ToolFailed, Delivery: model.ResponseReceived})
 		name := "a tool"

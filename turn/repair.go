@@ -43,7 +43,7 @@ func (r *run) repair(ctx context.Context, first *model.Response, verdict constra
 		block(record.BlockedOutputTokens)
 		return
 	}
-	mreq := r.modelRequest(msgs, left)
+	mreq := r.finalRequest(msgs, left)
 	if rendered, err := r.req.Model.Render(ctx, mreq); err == nil && rendered.Context > 0 && rendered.Tokens >= rendered.Context {
 		block(record.BlockedContext)
 		return
@@ -51,7 +51,7 @@ func (r *run) repair(ctx context.Context, first *model.Response, verdict constra
 
 	rep.Status, rep.Attempts = record.RepairFailed, "1"
 	rep.Rejected, rep.RejectedDiagnostics, rep.Feedback = &first.Text, verdict.Diagnostics, &feedback
-	second, e := r.round(ctx, msgs, left)
+	second, e := r.round(ctx, mreq)
 	switch {
 	case e != nil && e.Kind == model.ContextOverflow && e.Delivery == model.NotSent:
 		block(record.BlockedContext)

@@ -6,6 +6,7 @@ import (
 	"agentgraph/constraint"
 	"agentgraph/model"
 	"agentgraph/record"
+	"agentgraph/tools"
 )
 
 // DefaultShapedTokens bounds a shaped answer when Sampling.MaxTokens is 0: a
@@ -13,9 +14,12 @@ import (
 // context leaves.
 const DefaultShapedTokens = 1024
 
-// DefaultModelCalls is the budget when Request.ModelCalls is 0: the default
-// number of tool rounds, the answer and its repair.
-const DefaultModelCalls = 8 + 2
+// DefaultToolRounds bounds the replies that may call tools.
+const DefaultToolRounds = 8
+
+// DefaultModelCalls is the budget when Request.ModelCalls is 0 and no other
+// number of tool rounds is set: these, the answer and its repair.
+const DefaultModelCalls = DefaultToolRounds + 2
 
 // Request is one turn, with everything it depends on. Run does not keep it
 // and does not change it.
@@ -48,6 +52,24 @@ type Request struct {
 	// DefaultShapedTokens. It bounds all answer tokens of the turn.
 	Sampling model.Sampling
 	Thinking *bool
+
+	// Tools are the entries of `tools:`, called from Place. Toolbox opens them
+	// and keeps what it opened; with nil they are opened for this turn alone.
+	Tools   []tools.Config
+	Place   tools.Place
+	Toolbox *tools.Box
+	// MaxToolRounds bounds the replies that may call tools; 0 means
+	// DefaultToolRounds, less than 0 none.
+	MaxToolRounds int
+	// ToolFormat is how calls stand in the model's text; empty leaves it to
+	// the model.
+	ToolFormat constraint.CallFormat
+	// Approver decides about calls whose policy is to ask; with nil they are
+	// denied.
+	Approver tools.Approver
+	// ToolResult is told of every call that was made, with its result.
+	ToolResult func(call record.ToolCall)
+
 	// Solo asks for the same answer every time (`determinism: solo`).
 	Solo   bool
 	Repair RepairOptions
@@ -99,9 +121,16 @@ func (r *Request) maxTokens() int {
 
 func (r *Request) modelCalls() int {
 	if r.ModelCalls == 0 {
-		return DefaultModelCalls
+		return r.toolRounds() + 2
 	}
 	return r.ModelCalls
+}
+
+func (r *Request) toolRounds() int {
+	if r.MaxToolRounds == 0 {
+		return DefaultToolRounds
+	}
+	return max(r.MaxToolRounds, 0)
 }
 
 func (r *Request) schemaFile() string {

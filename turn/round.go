@@ -16,13 +16,13 @@ import (
 // round is one call of the model, with its audit event, accounting and what
 // the record learns from it. Tool rounds are a loop over this function; the
 // repair is one more call of it.
-func (r *run) round(ctx context.Context, msgs []model.Message, maxTokens int) (*model.Response, *model.Error) {
+func (r *run) round(ctx context.Context, mreq *model.Request) (*model.Response, *model.Error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &model.Error{Kind: model.Cancelled, Delivery: model.NotSent, Err: err}
 	}
-	r.auditPrompt(msgs)
+	r.auditPrompt(mreq)
 	r.calling = true
-	resp, err := r.req.Model.Generate(ctx, r.modelRequest(msgs, maxTokens))
+	resp, err := r.req.Model.Generate(ctx, mreq)
 	r.calling = false
 	if err == nil && resp == nil {
 		err = errors.New("the model returned no reply and no error")
@@ -42,8 +42,10 @@ func (r *run) round(ctx context.Context, msgs []model.Message, maxTokens int) (*
 	resp.Text, resp.Reasoning = toUTF8(resp.Text), toUTF8(resp.Reasoning)
 	r.account(resp)
 	r.learn(resp)
-	if e := r.held(resp); e != nil {
-		return nil, e
+	if mreq.Constraint != nil {
+		if e := r.held(resp); e != nil {
+			return nil, e
+		}
 	}
 	return resp, nil
 }
@@ -141,7 +143,7 @@ func outputTokens(resp *model.Response) int64 {
 	return int64(len(resp.Text)+len(resp.Reasoning)+3) / 4
 }
 
-func (r *run) auditPrompt(msgs []model.Message) {
+func (r *run) auditPrompt(mreq *model.Request) {
 	if r.req.Audit == nil {
 		return
 	}
@@ -150,10 +152,10 @@ func (r *run) auditPrompt(msgs []model.Message) {
 	e.Model = &id
 	e.Call = r.calls + 1
 	e.RunID = *r.rec.RunID
-	for _, m := range msgs {
+	for _, m := range mreq.Messages {
 		e.Messages = append(e.Messages, AuditMessage{Role: m.Role, AuditText: NewAuditText(m.Content)})
 	}
-	if r.con != nil {
+	if r.con != nil && mreq.Constraint != nil {
 		c := r.rec.Request.Constraint
 		e.Constraint = &AuditConstraint{Kind: c.Kind, File: c.File, EnforcedBy: r.promised,
 			AuditText: NewAuditText(c.Source)}

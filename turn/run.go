@@ -20,17 +20,27 @@ import (
 // what Run refuses; the error is then a *record.Error.
 func Render(ctx context.Context, req *Request) (model.Rendered, []model.Message, error) {
 	r := newRun(req)
-	if e := r.admit(); e != nil {
+	defer r.closeTools()
+	e := r.admit()
+	if e == nil {
+		e = r.openTools(ctx)
+	}
+	if e != nil {
 		return model.Rendered{}, nil, e
 	}
-	rendered, err := req.Model.Render(ctx, r.modelRequest(r.msgs, r.budget))
+	mreq := r.finalRequest(r.msgs, r.budget)
+	if r.mayCall() {
+		mreq = r.roundRequest(r.msgs, r.budget)
+	}
+	rendered, err := req.Model.Render(ctx, mreq)
 	return rendered, r.msgs, err
 }
 
-// Run runs one turn: admit, generate, validate, repair. It never returns nil
-// and never panics.
+// Run runs one turn: admit, generate and call tools, validate, repair. It
+// never returns nil and never panics.
 func Run(ctx context.Context, req *Request) (rec *record.Record) {
 	r := newRun(req)
+	defer r.closeTools()
 	defer func() {
 		if p := recover(); p != nil {
 			rec = r.internal(p, debug.Stack())
@@ -44,8 +54,18 @@ func Run(ctx context.Context, req *Request) (rec *record.Record) {
 		ctx, cancel = context.WithTimeoutCause(ctx, req.Timeout, errTurnTimeout)
 		defer cancel()
 	}
-	r.begin()
-	r.answer(ctx)
+	switch e := r.openTools(ctx); {
+	case e == nil:
+		r.begin()
+		r.answer(ctx)
+	case e.Code == record.ToolFailed:
+		// What failed is outside the settings and may work later: a failed
+		// attempt, not a refusal.
+		r.begin()
+		r.failTools(ctx, e)
+	default:
+		return r.refuse(e)
+	}
 	return r.finish()
 }
 
@@ -64,8 +84,10 @@ type run struct {
 
 	con      *constraint.Constraint
 	promised constraint.EnforcedBy // what Admit said
-	msgs     []model.Message       // the conversation the turn starts with
+	msgs     []model.Message       // the conversation so far
 	budget   int                   // output tokens of the whole turn; 0: what the context leaves
+
+	toolState
 
 	admitted bool
 	calling  bool // a call of the model is under way
@@ -108,9 +130,8 @@ func (r *run) begin() {
 
 // answer fills the outcome.
 func (r *run) answer(ctx context.Context) {
-	resp, e := r.round(ctx, r.msgs, r.budget)
-	if e != nil {
-		r.fail(ctx, e)
+	resp := r.reply(ctx)
+	if resp == nil {
 		return
 	}
 	if r.settleUnfinished(resp) {
@@ -135,6 +156,20 @@ func (r *run) answer(ctx context.Context) {
 	default:
 		r.rejectAnswer(resp, verdict)
 	}
+}
+
+// reply is the model's reply that ends the tool rounds, or nil when the turn
+// is over.
+func (r *run) reply(ctx context.Context) *model.Response {
+	if r.mayCall() {
+		return r.converse(ctx)
+	}
+	resp, e := r.round(ctx, r.finalRequest(r.msgs, r.budget))
+	if e != nil {
+		r.fail(ctx, e)
+		return nil
+	}
+	return resp
 }
 
 // interrupted ends a turn whose time is over while its answer is judged, or

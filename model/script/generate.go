@@ -80,6 +80,9 @@ type step func() (b byte, forced, end bool, err error)
 func (g *generation) source() (step, func(), error) {
 	none := func() {}
 	want := g.rep.wants()
+	if f := g.req.CallFormat; f != "" && len(g.rep.ToolCalls) > 0 {
+		want = &wanted{text: model.WriteCall(f, g.rep.ToolCalls[0].call())}
+	}
 	con := g.req.Constraint
 	if con == nil {
 		return free(want), none, nil
@@ -174,16 +177,28 @@ func (g *generation) limit() int {
 
 func (g *generation) finish() *model.Response {
 	g.resp.Finish = model.Stop
-	for i, c := range g.rep.ToolCalls {
-		args := json.RawMessage(c.Arguments)
-		if len(args) == 0 {
-			args = json.RawMessage("{}")
+	if f := g.req.CallFormat; f != "" {
+		g.settle()
+		if c, ok := model.ParseCall(f, g.resp.Text, g.req.Tools); ok && !g.req.NoCalls {
+			g.resp.Text, g.resp.ToolCalls, g.resp.Finish = "", []model.ToolCall{c}, model.FinishToolUse
 		}
-		g.resp.ToolCalls = append(g.resp.ToolCalls,
-			model.ToolCall{ID: fmt.Sprintf("call_%d", i+1), Name: c.Name, Arguments: args})
+		return &g.resp
+	}
+	for i, c := range g.rep.ToolCalls {
+		call := c.call()
+		call.ID = fmt.Sprintf("call_%d", i+1)
+		g.resp.ToolCalls = append(g.resp.ToolCalls, call)
 		g.resp.Finish = model.FinishToolUse
 	}
 	return g.settle()
+}
+
+func (c toolCall) call() model.ToolCall {
+	args := json.RawMessage(c.Arguments)
+	if len(args) == 0 {
+		args = json.RawMessage("{}")
+	}
+	return model.ToolCall{Name: c.Name, Arguments: args}
 }
 
 func (g *generation) settle() *model.Response {

@@ -124,8 +124,12 @@ type Model struct {
 
 // Capabilities says what the script declares.
 func (m *Model) Capabilities() model.Capabilities {
-	return model.Capabilities{Engine: m.engine, Tools: m.file.Tools, Streaming: true,
+	c := model.Capabilities{Engine: m.engine, Tools: m.file.Tools, Streaming: true,
 		Context: m.file.Context, Parallel: m.file.Parallel}
+	if c.Tools && c.Masks {
+		c.CallFormat = constraint.HermesCalls
+	}
+	return c
 }
 
 // Identity names the script; the hash is that of its file.

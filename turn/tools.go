@@ -1,0 +1,206 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"agentgraph/constraint"
+	"agentgraph/model"
+	"agentgraph/record"
+	"agentgraph/tools"
+)
+
+// toolState is what a turn knows about its tools.
+type toolState struct {
+	own     *tools.Box // opened for this turn alone
+	offers  map[string]*offered
+	denied  map[string]bool
+	specs   []model.Tool           // of the offers, in the order of tools:
+	format  constraint.CallFormat  // how calls stand in the text; empty: they do not
+	both    *constraint.Constraint // a call or the answer
+	alone   *constraint.Constraint // free text that is no call
+	twoStep bool                   // tools first, then the answer under its constraint
+}
+
+type offered struct {
+	*tools.Offer
+	args *constraint.Constraint
+}
+
+// mayCall reports that the model may call tools now.
+func (r *run) mayCall() bool { return len(r.specs) > 0 && r.req.toolRounds() > 0 }
+
+func (r *run) closeTools() {
+	if r.own != nil {
+		_ = r.own.Close() // servers are killed either way
+	}
+}
+
+// openTools opens the tools, tells the model of them and makes the grammar of
+// their calls. An error with the code tool_failed is one of the tools.
+func (r *run) openTools(ctx context.Context) *record.Error {
+	req := r.req
+	if len(req.Tools) == 0 {
+		return nil
+	}
+	caps := req.Model.Capabilities()
+	if !caps.Tools {
+		return &record.Error{Code: record.CapabilityMissing,
+			Message: fmt.Sprintf("the model %s declares no tools, and tools: lists some", req.Model.Identity().Name),
+			Hint:    "use a model that can call tools, or remove tools:"}
+	}
+	box := req.Toolbox
+	if box == nil {
+		r.own = &tools.Box{}
+		box = r.own
+	}
+	offers, err := box.Open(ctx, req.Tools, req.Place)
+	if err != nil {
+		e := &record.Error{Code: record.ToolFailed, Message: err.Error()}
+		var oe *tools.OpenError
+		if errors.As(err, &oe) {
+			e.Hint, e.Retry = oe.Hint, oe.Retry
+		}
+		return e
+	}
+	mask := caps.Masks && caps.CallFormat != "" && (r.con == nil || caps.Holds(r.con.Spec().Kind))
+	r.admitTools(offers, caps, mask)
+	r.rec.Request.Tools = r.specs
+	var guidance []string
+	for _, s := range r.specs {
+		guidance = append(guidance, r.offers[s.Name].Guidance())
+	}
+	r.msgs = Messages(req, guidance...)
+	r.rec.Request.Messages = r.msgs
+	if len(r.specs) == 0 {
+		return nil
+	}
+	if mask {
+		return r.callGrammars(caps)
+	}
+	r.twoStep = r.con != nil
+	return nil
+}
+
+// admitTools keeps the offers whose schema can be held, and says of the others
+// why not.
+func (r *run) admitTools(offers []*tools.Offer, caps model.Capabilities, mask bool) {
+	r.offers, r.denied = map[string]*offered{}, map[string]bool{}
+	opt := r.req.ConstraintOptions
+	for _, o := range offers {
+		spec := o.Spec()
+		if o.Policy == tools.Deny {
+			r.denied[spec.Name] = true
+			continue
+		}
+		args, err := constraint.Compile(constraint.Spec{Kind: constraint.JSON, Source: spec.Parameters}, opt)
+		if err == nil && mask {
+			_, err = args.Admit(caps.Engine)
+		}
+		if err != nil {
+			r.rec.Request.DisabledTools = append(r.rec.Request.DisabledTools,
+				record.DisabledTool{Name: spec.Name, Reason: "the schema of its arguments: " + reason(err)})
+			continue
+		}
+		r.offers[spec.Name] = &offered{o, args}
+		r.specs = append(r.specs, spec)
+	}
+}
+
+func reason(err error) string {
+	var ref *constraint.Refusal
+	if errors.As(err, &ref) {
+		return ref.Reason
+	}
+	return err.Error()
+}
+
+// callGrammars makes "a call or the answer" and "the answer alone".
+func (r *run) callGrammars(caps model.Capabilities) *record.Error {
+	format := caps.CallFormat
+	if r.req.ToolFormat != "" {
+		format = r.req.ToolFormat
+	}
+	var schemas []constraint.ToolSchema
+	for _, s := range r.specs {
+		schemas = append(schemas, constraint.ToolSchema{Name: s.Name, Arguments: r.offers[s.Name].args})
+	}
+	free, err := constraint.WithCalls(nil, format, nil)
+	if errors.Is(err, constraint.ErrNotBuilt) {
+		// Without masks calls come as they do from a server.
+		r.twoStep = r.con != nil
+		return nil
+	}
+	both := free
+	if err == nil {
+		both, err = constraint.WithCalls(r.con, format, schemas)
+	}
+	if err != nil && r.con != nil {
+		// The answer cannot be told from a call while both may come: tools
+		// first, then the answer.
+		r.twoStep = true
+		both, err = constraint.WithCalls(nil, format, schemas)
+	}
+	if err != nil {
+		return refusal(err, record.SchemaRefused)
+	}
+	r.format, r.both, r.alone = format, both, free
+	return nil
+}
+
+// failTools ends a turn whose tools cannot be had.
+func (r *run) failTools(ctx context.Context, e *record.Error) {
+	if ctx.Err() != nil {
+		r.fail(ctx, &model.Error{Kind: model.Cancelled, Delivery: model.NotSent, Err: ctx.Err()})
+		return
+	}
+	r.outcome(nil, record.Outcome{Status: record.Failed, Code: record.ToolFailed, Delivery: model.NotSent})
+	r.rec.Error = e
+}
+
+// roundRequest asks for a call or the answer.
+func (r *run) roundRequest(msgs []model.Message, maxTokens int) *model.Request {
+	mreq := r.modelRequest(msgs, maxTokens)
+	mreq.Tools, mreq.CallFormat, mreq.Constraint = r.specs, r.format, r.both
+	switch {
+	case mreq.Progress == nil:
+	case r.twoStep:
+		progress := mreq.Progress
+		mreq.Progress = func(p model.Progress) {
+			p.Text = "" // it is no part of the answer
+			progress(p)
+		}
+	case r.format != "":
+		mreq.Progress = (&textFilter{opener: r.format.Opener(), progress: mreq.Progress}).pass
+	}
+	return mreq
+}
+
+// textFilter keeps a call's text from those who watch the answer grow.
+type textFilter struct {
+	opener   string
+	held     string // could still be a call
+	decided  bool
+	isCall   bool
+	progress func(model.Progress)
+}
+
+func (f *textFilter) pass(p model.Progress) {
+	if !f.decided {
+		f.held += p.Text
+		p.Text = ""
+		begin := strings.TrimLeft(f.held, " \t\r\n")
+		switch {
+		case strings.HasPrefix(begin, f.opener):
+			f.decided, f.isCall = true, true
+		case !strings.HasPrefix(f.opener, begin):
+			f.decided = true
+			p.Text = f.held
+		}
+	} else if f.isCall {
+		p.Text = ""
+	}
+	f.progress(p)
+}
