@@ -66,6 +66,9 @@ func (r *run) openTools(ctx context.Context) *record.Error {
 		return e
 	}
 	mask := caps.Masks && caps.CallFormat != "" && (r.con == nil || caps.Holds(r.con.Spec().Kind))
+	if _, err := constraint.ByteVocabulary(); err != nil {
+		mask = false // calls then come as they do from a server
+	}
 	r.admitTools(offers, caps, mask)
 	r.rec.Request.Tools = r.specs
 	var guidance []string
@@ -128,11 +131,6 @@ func (r *run) callGrammars(caps model.Capabilities) *record.Error {
 		schemas = append(schemas, constraint.ToolSchema{Name: s.Name, Arguments: r.offers[s.Name].args})
 	}
 	free, err := constraint.WithCalls(nil, format, nil)
-	if errors.Is(err, constraint.ErrNotBuilt) {
-		// Without masks calls come as they do from a server.
-		r.twoStep = r.con != nil
-		return nil
-	}
 	both := free
 	if err == nil {
 		both, err = constraint.WithCalls(r.con, format, schemas)
