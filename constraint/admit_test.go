@@ -76,6 +76,8 @@ func TestExactConstructs(t *testing.T) {
 		`{"oneOf":[{"type":"array","maxItems":1},{"type":"array","minItems":2}]}`,
 		`{"oneOf":[{"type":"object","properties":{"a":{}},"required":["a"],"additionalProperties":false},{"type":"object","required":["b"],"properties":{"b":{}}}]}`,
 		`{"anyOf":[{"type":"integer"}],"oneOf":[{"minimum":5,"type":"integer"},{"maximum":4,"type":"integer"}]}`,
+		`{"type":"object","oneOf":[{"properties":{"a":{}},"required":["a"],"additionalProperties":false},{"properties":{"b":{}},"required":["b"],"additionalProperties":false}]}`,
+		`{"oneOf":[{"type":"object","properties":{"m":{"type":"string"}},"required":["m"]},{"type":"object","patternProperties":{"^(m|n)$":{"type":"null"}},"required":["k"]}]}`,
 		`{"type":"array","contains":true}`,
 		`{"type":"array","contains":{"type":"integer"},"minContains":0}`,
 		`{"properties":{"a":{}},"unevaluatedProperties":false}`,

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"sort"
+	"strings"
 	"time"
 
 	"agentgraph/constraint"
@@ -65,18 +66,26 @@ type Times struct {
 	Max float64 `json:"max"`
 }
 
+// Counts are outcomes of schemas.
+type Counts struct {
+	Schemas        int `json:"schemas"`
+	Pass           int `json:"pass"`
+	Refused        int `json:"refused"`
+	RejectsValid   int `json:"rejects_valid"`
+	AcceptsInvalid int `json:"accepts_invalid"`
+}
+
 // Report is the whole run.
 type Report struct {
-	Schemas        int     `json:"schemas"`
-	Pass           int     `json:"pass"`
-	Refused        int     `json:"refused"`
-	RejectsValid   int     `json:"rejects_valid"`
-	AcceptsInvalid int     `json:"accepts_invalid"`
-	CompileUS      Times   `json:"compile_us"`
-	MaskUS         Times   `json:"mask_us"`
-	Masks          int     `json:"masks"`
-	Reordered      int     `json:"reordered"`
-	Seconds        float64 `json:"seconds"`
+	Counts
+	CompileUS Times `json:"compile_us"` // until a first mask can be asked for
+	MaskUS    Times `json:"mask_us"`
+	Masks     int   `json:"masks"`
+	Reordered int   `json:"reordered"` // instances taken in schema order only
+	// Sets are the counts by data set: the part of a name before "---",
+	// without a number.
+	Sets    map[string]*Counts `json:"sets"`
+	Seconds float64            `json:"seconds"`
 }
 
 type line struct {
@@ -143,17 +152,26 @@ type bench struct {
 }
 
 func (b *bench) count(c Case) {
-	r := &b.report
-	r.Schemas++
-	switch c.Outcome {
-	case Pass:
-		r.Pass++
-	case Refused:
-		r.Refused++
-	case RejectsValid:
-		r.RejectsValid++
-	case AcceptsInvalid:
-		r.AcceptsInvalid++
+	set, _, _ := strings.Cut(c.Name, "---")
+	set = strings.TrimSuffix(strings.TrimRight(set, "0123456789"), "_")
+	if b.report.Sets == nil {
+		b.report.Sets = map[string]*Counts{}
+	}
+	if b.report.Sets[set] == nil {
+		b.report.Sets[set] = &Counts{}
+	}
+	for _, r := range []*Counts{&b.report.Counts, b.report.Sets[set]} {
+		r.Schemas++
+		switch c.Outcome {
+		case Pass:
+			r.Pass++
+		case Refused:
+			r.Refused++
+		case RejectsValid:
+			r.RejectsValid++
+		case AcceptsInvalid:
+			r.AcceptsInvalid++
+		}
 	}
 	if b.opt.Case != nil {
 		b.opt.Case(c)

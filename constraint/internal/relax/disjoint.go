@@ -2,7 +2,9 @@ package relax
 
 import (
 	"math/big"
+	"regexp"
 
+	"agentgraph/constraint/internal/ecma"
 	"agentgraph/constraint/internal/jsontree"
 )
 
@@ -14,12 +16,19 @@ func (d *document) disjointBranches() {
 		if one == nil || one.Kind != jsontree.Array {
 			continue
 		}
+		// What else holds for the same value holds in every branch.
+		var base []*jsontree.Node
+		for _, c := range d.conjuncts(n) {
+			if c != n || !d.hidesSiblings(c) {
+				base = append(base, c)
+			}
+		}
 		ok := true
 		budget := 20_000
 	pairs:
 		for i, a := range one.Items {
 			for _, b := range one.Items[i+1:] {
-				if !d.apart(a, b, 0, &budget) {
+				if !d.apart(a, b, base, 0, &budget) {
 					ok = false
 					break pairs
 				}
@@ -32,8 +41,9 @@ func (d *document) disjointBranches() {
 // maxApart bounds how deep members are compared.
 const maxApart = 6
 
-// apart says that no value satisfies both; no means "cannot tell".
-func (d *document) apart(a, b *jsontree.Node, depth int, budget *int) bool {
+// apart says that no value that satisfies base satisfies both; no means
+// "cannot tell".
+func (d *document) apart(a, b *jsontree.Node, base []*jsontree.Node, depth int, budget *int) bool {
 	if *budget--; *budget < 0 || depth > maxApart {
 		return false
 	}
@@ -44,9 +54,10 @@ func (d *document) apart(a, b *jsontree.Node, depth int, budget *int) bool {
 		return false
 	}
 	as, bs := d.conjuncts(a), d.conjuncts(b)
-	if d.alternativesApart(as, b, depth, budget) || d.alternativesApart(bs, a, depth, budget) {
+	if d.alternativesApart(as, b, base, depth, budget) || d.alternativesApart(bs, a, base, depth, budget) {
 		return true
 	}
+	as, bs = append(as, base...), append(bs, base...)
 	t := d.types(as) & d.types(bs)
 	if t == 0 {
 		return true
@@ -66,7 +77,7 @@ func (d *document) apart(a, b *jsontree.Node, depth int, budget *int) bool {
 }
 
 // alternativesApart tries an anyOf or oneOf of one side against the other.
-func (d *document) alternativesApart(as []*jsontree.Node, b *jsontree.Node, depth int, budget *int) bool {
+func (d *document) alternativesApart(as []*jsontree.Node, b *jsontree.Node, base []*jsontree.Node, depth int, budget *int) bool {
 	for _, c := range as {
 		if d.hidesSiblings(c) {
 			continue
@@ -78,7 +89,7 @@ func (d *document) alternativesApart(as []*jsontree.Node, b *jsontree.Node, dept
 			}
 			all := true
 			for _, v := range list.Items {
-				if !d.apart(v, b, depth+1, budget) {
+				if !d.apart(v, b, base, depth+1, budget) {
 					all = false
 					break
 				}
@@ -231,17 +242,8 @@ func (d *document) membersApart(as, bs []*jsontree.Node, depth int, budget *int)
 				continue
 			}
 			for name := range names(c.Get("required")) {
-				for _, a := range as {
-					va := d.memberOf(a, name)
-					for _, b := range bs {
-						vb := d.memberOf(b, name)
-						if va != nil && isFalse(va) || vb != nil && isFalse(vb) {
-							return true
-						}
-						if va != nil && vb != nil && d.apart(va, vb, depth+1, budget) {
-							return true
-						}
-					}
+				if d.memberApart(name, as, bs, depth, budget) {
+					return true
 				}
 			}
 		}
@@ -249,11 +251,69 @@ func (d *document) membersApart(as, bs []*jsontree.Node, depth int, budget *int)
 	return false
 }
 
-func (d *document) memberOf(n *jsontree.Node, name string) *jsontree.Node {
-	if d.hidesSiblings(n) {
+func (d *document) memberApart(name string, as, bs []*jsontree.Node, depth int, budget *int) bool {
+	for _, a := range as {
+		for _, va := range d.membersOf(a, name) {
+			if isFalse(va) {
+				return true
+			}
+			for _, b := range bs {
+				for _, vb := range d.membersOf(b, name) {
+					if isFalse(vb) || va != vb && d.apart(va, vb, nil, depth+1, budget) {
+						return true
+					}
+				}
+			}
+		}
+	}
+	for _, b := range bs {
+		for _, vb := range d.membersOf(b, name) {
+			if isFalse(vb) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// membersOf lists the schemas that n has for a member of that name.
+func (d *document) membersOf(n *jsontree.Node, name string) []*jsontree.Node {
+	if d.hidesSiblings(n) || n.Kind != jsontree.Object {
 		return nil
 	}
-	return memberSchema(n, name)
+	var out []*jsontree.Node
+	if p := n.Get("properties"); p != nil {
+		if v := p.Get(name); v != nil {
+			out = append(out, v)
+		}
+	}
+	if pp := n.Get("patternProperties"); pp != nil {
+		for _, m := range pp.Members {
+			switch match, known := d.matches(m.Key, name); {
+			case !known:
+				return out
+			case match:
+				out = append(out, m.Value)
+			}
+		}
+	}
+	if extra := n.Get("additionalProperties"); extra != nil && len(out) == 0 {
+		out = append(out, extra)
+	}
+	return out
+}
+
+// matches tries an expression on a name, where Go's engine can.
+func (d *document) matches(pattern, name string) (match, known bool) {
+	rust, err := ecma.Translate(pattern)
+	if err != nil {
+		return false, false
+	}
+	re, err := regexp.Compile(rust)
+	if err != nil {
+		return false, false
+	}
+	return re.MatchString(name), true
 }
 
 func (d *document) lengthsApart(as, bs []*jsontree.Node) bool {

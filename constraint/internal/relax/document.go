@@ -34,7 +34,7 @@ type document struct {
 	reached  map[*jsontree.Node]bool
 	disjoint map[*jsontree.Node]bool // objects whose oneOf is an anyOf
 	dead     []*jsontree.Node        // reachable schemas that can never end
-	optional int // the cost of optional members so far
+	optional int                     // the cost of optional members so far
 	items    []Item
 }
 
