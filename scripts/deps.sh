@@ -58,7 +58,7 @@ for part in "$@"; do
 		have_libclang || packages="$packages libclang-dev"
 		;;
 	model)
-		need python3 python3
+		need python3 python3-pip
 		if have python3 && ! python3 -m pip --version >/dev/null 2>&1; then
 			packages="$packages python3-pip"
 		fi
