@@ -61,7 +61,6 @@ func engineRefusal(kind Kind, src []byte, e *llg.Error) *Refusal {
 			clampPosition(src, r)
 		}
 		r.Reason = "the grammar is not accepted: " + msg
-		r.Hint = "see docs/grammars.md for the dialect"
 	default:
 		r.Reason = fmt.Sprintf("%s does not take it: %s", llg.Version(), msg)
 	}

@@ -42,7 +42,7 @@ type Vocabulary struct {
 }
 
 // keptPrototypes bounds the compiled grammars a vocabulary keeps.
-const keptPrototypes = 256
+const keptPrototypes = 64
 
 // NewVocabulary prepares a vocabulary; for 50,000 tokens it takes about 0.2 s.
 func NewVocabulary(cfg VocabularyConfig) (*Vocabulary, error) {
