@@ -117,7 +117,7 @@ func (r *Runner) startOne(st *agentState) bool {
 		return false
 	}
 	m := r.modelState(st)
-	if m.running >= max(m.capacity, 1) {
+	if m.running >= m.room(st) {
 		return false
 	}
 	var j *job
@@ -160,13 +160,22 @@ func (r *Runner) modelState(st *agentState) *modelState {
 	spec := st.current().Settings.ModelSpec
 	m := r.models[spec.Name]
 	if m == nil {
-		m = &modelState{capacity: spec.Parallel}
+		m = &modelState{}
 		if r.cfg.Models == nil {
 			m.capacity = r.cfg.MaxRunning
 		}
 		r.models[spec.Name] = m
 	}
 	return m
+}
+
+// room is how many turns run at once on an agent's model: what the settings
+// say, what the model says, or one until it has said so. Called with mu held.
+func (m *modelState) room(st *agentState) int {
+	if n := st.current().Settings.ModelSpec.Parallel; n > 0 {
+		return n
+	}
+	return max(m.capacity, 1)
 }
 
 // freeModel gives back the model's slot once the answer is there, so that the
