@@ -23,6 +23,7 @@ var mayImport = map[string][]string{
 	"constraint":                   {"schemafile", "constraint/lark", "constraint/internal/llg", "constraint/internal/validate", "constraint/internal/jsontree", "constraint/internal/relax"},
 	"constraint/lark":              {},
 	"constraint/internal/llg":      {},
+	"constraint/internal/bnftest":  {},
 	"constraint/internal/ecma":     {},
 	"constraint/internal/jsontree": {},
 	"constraint/internal/relax":    {"constraint/internal/ecma", "constraint/internal/jsontree"},
