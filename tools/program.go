@@ -200,12 +200,12 @@ func (p *program) exec(ctx context.Context, stdin []byte, keep int, more ...stri
 	killGroup(cmd)
 
 	out := Output{Text: string(stdout.kept), Bytes: stdout.size, SHA256: stdout.hash()}
+	if errors.Is(context.Cause(ctx), errTooMuch) {
+		return out, errTooMuch // its end was ours, however it took it
+	}
 	if state := cmd.ProcessState; state != nil && state.Exited() {
 		status := state.ExitCode()
 		out.ExitStatus = &status
-	}
-	if errors.Is(context.Cause(ctx), errTooMuch) {
-		return out, errTooMuch
 	}
 	var exit *exec.ExitError
 	switch {
