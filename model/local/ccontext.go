@@ -30,7 +30,7 @@ type cells struct {
 type cellOptions struct {
 	total, batch, chunk, seqs, outputs int
 	threads                            int
-	flash, unified                     bool
+	flash, unified, bf16               bool
 }
 
 func newCells(w *weights, opt cellOptions) (*cells, error) {
@@ -41,6 +41,9 @@ func newCells(w *weights, opt cellOptions) (*cells, error) {
 	}
 	if opt.flash {
 		p.flash_attn = -1
+		if opt.bf16 {
+			p.bf16_values = 1
+		}
 	}
 	if opt.unified {
 		p.kv_unified = 1

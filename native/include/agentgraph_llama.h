@@ -76,6 +76,7 @@ typedef struct ag_context_params {
   int32_t n_threads_batch;
   int32_t flash_attn;
   int32_t kv_unified;
+  int32_t bf16_values;
 } ag_context_params;
 
 typedef struct ag_sampling {

@@ -317,6 +317,8 @@ pub struct ag_context_params {
     /// -1 as llama.cpp likes, 0 off, 1 on.
     pub flash_attn: i32,
     pub kv_unified: i32,
+    /// 1: values in bfloat16, 0: in float16.
+    pub bf16_values: i32,
 }
 
 pub struct ag_context {
@@ -354,6 +356,9 @@ pub unsafe extern "C" fn ag_context_new(
         p.n_threads_batch = want.n_threads_batch;
         p.flash_attn_type = want.flash_attn;
         p.kv_unified = want.kv_unified != 0;
+        if want.bf16_values != 0 {
+            p.type_v = sys::GGML_TYPE_BF16;
+        }
         p.no_perf = true;
         let ctx = sys::llama_init_from_model(model, p);
         if ctx.is_null() {
