@@ -124,7 +124,7 @@ func namedSet(name string) ([]rune, bool) {
 		if !ok {
 			return nil, false
 		}
-		return table(tabs...), true
+		return intersect(table(tabs...), []rune{0, 0xD7FF, 0xE000, utf8.MaxRune}), true
 	}
 }
 
