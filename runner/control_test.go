@@ -161,7 +161,9 @@ func records(g *testGraph, agent string) []string {
 
 func TestRetryOffline(t *testing.T) {
 	g := newGraph(t, "agents/a/agent.yaml", "retries: 0\n", "agents/a/input/x", "one", "agents/a/input/y", "two", "agents/a/input/z", "three")
-	fail := func(_ context.Context, req *turn.Request) *record.Record { return failed(req, record.ModelError, false) }
+	fail := func(_ context.Context, req *turn.Request) *record.Record {
+		return failed(req, record.ModelError, false)
+	}
 	if s, _ := g.once(fail); s.Failed != 3 {
 		t.Fatalf("%+v", s)
 	}

@@ -119,7 +119,7 @@ func TestFairness(t *testing.T) {
 	g.write("agents/quiet/input/x", "please")
 	var order []string
 	running, most := 0, 0
-	s, _ := g.once(func(ctx context.Context, req *turn.Request) *record.Record {
+	s, log := g.once(func(ctx context.Context, req *turn.Request) *record.Record {
 		genMu.Lock()
 		order = append(order, req.Agent)
 		running++
@@ -141,7 +141,7 @@ func TestFairness(t *testing.T) {
 		}
 	}
 	if s.Completed != 201 || at < 0 || at > 20 {
-		t.Errorf("%+v; the quiet agent was served as number %d of %d", s, at, len(order))
+		t.Errorf("%+v; the quiet agent was served as number %d of %d; events:\n%s", s, at, len(order), log)
 	}
 }
 

@@ -78,12 +78,6 @@ func (r *Runner) publish(st *agentState, j *job) (more bool) {
 	j.stage = stageRecord
 	r.mu.Lock()
 	st.order.give(j.place)
-	if st.current().Settings.History == 0 {
-		// The next turn need not wait for this one's record.
-		r.closing++
-		j.closing = true
-		r.freeSlot(st, j)
-	}
 	r.fileAppeared(path)
 	r.pump()
 	r.mu.Unlock()

@@ -1,9 +1,15 @@
 package runner
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"runtime"
+	"sync"
 	"time"
 
+	"agentgraph/agents"
 	"agentgraph/record"
 	"agentgraph/record/store"
 	"agentgraph/runner/internal/ledger"
@@ -12,43 +18,85 @@ import (
 // rebuild fills a new ledger from the records in turns/. A turn that was under
 // way when the old ledger was lost has no record and is done again.
 func (r *Runner) rebuild() error {
-	for _, a := range r.graph.Agents {
-		var batch []ledger.Turn
-		flush := func() error {
-			if len(batch) == 0 {
-				return nil
-			}
-			err := r.ledger.Insert(batch).Wait(r.ctx)
-			batch = nil
-			return err
-		}
-		s := store.Open(a.TurnsDir)
-		ids, err := s.IDs()
-		if err != nil {
-			return fmt.Errorf("rebuilding the ledger: %w", err)
-		}
-		for _, id := range ids {
-			rec, err := s.Read(id)
-			if err != nil {
-				r.problem(a.Name, err.Error(), "its input may get another turn")
-				continue
-			}
-			t, ok := turnOf(a.Name, id, rec)
-			if !ok {
-				continue
-			}
-			t.Seq = r.nextSeq.Add(1)
-			if batch = append(batch, t); len(batch) >= 500 {
-				if err := flush(); err != nil {
-					return fmt.Errorf("rebuilding the ledger: %w", err)
+	var wg sync.WaitGroup
+	work := make(chan *agents.Agent)
+	errs := make([]error, max(2, runtime.GOMAXPROCS(0)))
+	for n := range errs {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for a := range work {
+				if err := r.rebuildAgent(a); err != nil && errs[n] == nil {
+					errs[n] = err
 				}
 			}
+		}()
+	}
+	for _, a := range r.graph.Agents {
+		work <- a
+	}
+	close(work)
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("rebuilding the ledger: %w", err)
+	}
+	return nil
+}
+
+// rebuildAgent reads the records of one agent; their ids are in the order of
+// the claims.
+func (r *Runner) rebuildAgent(a *agents.Agent) error {
+	s := store.Open(a.TurnsDir)
+	ids, err := s.IDs()
+	if err != nil {
+		return err
+	}
+	var batch []ledger.Turn
+	for n, id := range ids {
+		rec, err := readBrief(s, id)
+		if err != nil {
+			r.problem(a.Name, err.Error(), "its input may get another turn")
+		} else if t, ok := turnOf(a.Name, id, rec); ok {
+			t.Seq = r.nextSeq.Add(1)
+			batch = append(batch, t)
 		}
-		if err := flush(); err != nil {
-			return fmt.Errorf("rebuilding the ledger: %w", err)
+		if len(batch) > 0 && (len(batch) >= 500 || n == len(ids)-1) {
+			if err := r.ledger.Insert(batch).Wait(r.ctx); err != nil {
+				return err
+			}
+			batch = nil
 		}
 	}
 	return nil
+}
+
+// readBrief reads what a ledger needs of a record: not the request, which is
+// most of it and whose long texts are in files of their own.
+func readBrief(s *store.Store, id string) (*record.Record, error) {
+	data, err := os.ReadFile(s.Path(id))
+	if err != nil {
+		return nil, err
+	}
+	var brief struct {
+		Attempt int              `json:"attempt"`
+		TraceID *string          `json:"trace_id"`
+		Error   *record.Error    `json:"error"`
+		Inputs  []record.FileRef `json:"inputs"`
+		Outputs []record.FileRef `json:"outputs"`
+		Lineage *record.Lineage  `json:"lineage"`
+		Outcome *struct {
+			Status record.Status `json:"status"`
+		} `json:"outcome"`
+	}
+	if json.Unmarshal(data, &brief) != nil {
+		return s.Read(id) // says what is wrong with it
+	}
+	rec := &record.Record{Attempt: brief.Attempt, TraceID: brief.TraceID, Error: brief.Error,
+		Inputs: brief.Inputs, Outputs: brief.Outputs, Lineage: brief.Lineage}
+	if brief.Outcome != nil {
+		rec.Outcome = &record.Outcome{Status: brief.Outcome.Status}
+	}
+	return rec, nil
 }
 
 // turnOf is the ledger's row of a record.

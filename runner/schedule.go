@@ -46,15 +46,15 @@ type job struct {
 	closing bool        // counts in Runner.closing
 	refused bool        // it was refused before
 
-	req      *turn.Request
-	rec      *record.Record
-	format   string // of the answer's name; empty ext: no schema file
-	ext      string
-	output   string // path of the published answer, absolute
-	tries    int    // of the publish or the record
-	park     func() // what becomes of it when the worker has left; with mu held
-	started  time.Time
-	ctx      context.Context // of the attempt
+	req     *turn.Request
+	rec     *record.Record
+	format  string // of the answer's name; empty ext: no schema file
+	ext     string
+	output  string // path of the published answer, absolute
+	tries   int    // of the publish or the record
+	park    func() // what becomes of it when the worker has left; with mu held
+	started time.Time
+	ctx     context.Context // of the attempt
 
 	// What others may see, with mu held.
 	view     TurnStatus
@@ -81,20 +81,25 @@ func (r *Runner) activate(st *agentState) {
 }
 
 // pump starts what can be started, one turn per agent and round, so that a
-// flood in one agent does not hold up another. Called with mu held.
+// flood in one agent does not hold up another: an agent that has started a turn
+// goes to the end of the line, one that cannot start keeps its place. Called
+// with mu held.
 func (r *Runner) pump() {
-	for started := true; started && !r.stopping; {
-		started = false
-		for n := len(r.active); n > 0 && r.running < r.cfg.MaxRunning && r.closing < maxClosing; n-- {
-			st := r.active[0]
-			r.active = r.active[1:]
-			st.active = false
-			if r.startOne(st) {
-				started = true
-			}
-			if len(st.queue)+len(st.ready) > 0 {
-				r.activate(st)
-			}
+	for i := 0; i < len(r.active) && !r.stopping && r.running < r.cfg.MaxRunning && r.closing < maxClosing; {
+		st := r.active[i]
+		started := r.startOne(st)
+		more := len(st.queue)+len(st.ready) > 0
+		if !started && more {
+			i++
+			continue
+		}
+		r.active = slices.Delete(r.active, i, i+1)
+		st.active = false
+		if more {
+			r.activate(st)
+		}
+		if started {
+			i = 0 // what it waited for may be there for those before it
 		}
 	}
 	r.checkIdle()

@@ -97,6 +97,15 @@ func (r *Runner) run(st *agentState, j *job) (more bool) {
 		j.format, j.ext, _ = agents.AnswerName(req)
 		j.turn.Attempts = req.Attempt
 		j.stage = stagePublish
+		if a.Settings.History == 0 {
+			// The next turn does not need this one's answer.
+			r.mu.Lock()
+			r.freeSlot(st, j)
+			r.closing++
+			j.closing = true
+			r.pump()
+			r.mu.Unlock()
+		}
 		return true
 	}
 	if j.interrupted(r, st) {
@@ -259,7 +268,12 @@ func (r *Runner) end(st *agentState, j *job) (more bool) {
 	}
 	r.close(st, j)
 	kind := TurnFailed
+	// A change that came while the turn was under way found nothing to reopen.
+	changed := j.turn.State == ledger.Refused && st.current().Fingerprint() != j.turn.Fingerprint
 	r.mu.Lock()
+	if changed {
+		r.recheckRefused(st, true)
+	}
 	if j.turn.State == ledger.Refused {
 		kind = TurnRefused
 		r.stats.Refused++
