@@ -56,18 +56,16 @@ func readLark(src []byte, among ...string) (*lark.Grammar, *Refusal) {
 const manyTokens = 1 << 30
 
 // countsTokens lifts max_tokens in every rule and reports whether there was
-// one.
+// one. With max_tokens=0 a rule is empty, in bytes as in tokens.
 func countsTokens(g *lark.Grammar) bool {
 	found := false
-	for _, item := range g.Items {
-		if rule, ok := item.(*lark.Rule); ok {
-			for i := range rule.Attrs {
-				if rule.Attrs[i].Key == "max_tokens" {
-					rule.Attrs[i].Tokens, found = manyTokens, true
-				}
+	g.Rules(func(rule *lark.Rule) {
+		for i := range rule.Attrs {
+			if a := &rule.Attrs[i]; a.Key == "max_tokens" && a.Tokens > 0 {
+				a.Tokens, found = manyTokens, true
 			}
 		}
-	}
+	})
 	return found
 }
 

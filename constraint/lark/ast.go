@@ -299,6 +299,24 @@ func (g *Grammar) Schemas() []*JSON {
 // Raw returns the schema as JSON.
 func (x *JSON) Raw() json.RawMessage { return json.RawMessage(x.Source) }
 
+// Rules calls f for every rule, also of nested grammars.
+func (g *Grammar) Rules(f func(*Rule)) {
+	for _, it := range g.Items {
+		if r, ok := it.(*Rule); ok {
+			f(r)
+		}
+	}
+	g.walk(func(x Expr) {
+		if n, ok := x.(*Nested); ok {
+			for _, it := range n.Grammar.Items {
+				if r, ok := it.(*Rule); ok {
+					f(r)
+				}
+			}
+		}
+	})
+}
+
 // walk calls f for every expression, also in nested grammars.
 func (g *Grammar) walk(f func(Expr)) {
 	for _, it := range g.Items {

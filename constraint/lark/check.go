@@ -290,6 +290,22 @@ func (r *Rule) asTerminal() (terminal, read bool) {
 	return true, true
 }
 
+// lostRepeat returns the attribute under which llguidance reads one grammar
+// and leaves out that it is repeated.
+func (r *Rule) lostRepeat() *Attr {
+	a := r.attr("temperature")
+	if a == nil {
+		a = r.attr("max_tokens")
+	}
+	if a == nil || r.Body.single() == nil {
+		return nil
+	}
+	if _, repeated := r.Body.Alts[0].And[0].Exprs[0].(*Repeat); !repeated {
+		return nil
+	}
+	return a
+}
+
 // single returns the one expression that a is, or nil.
 func (a *Alternatives) single() Expr {
 	if len(a.Alts) == 1 && a.Alts[0].If == nil && len(a.Alts[0].And) == 1 && len(a.Alts[0].And[0].Exprs) == 1 {
@@ -318,6 +334,9 @@ func (s *scope) rule(r *Rule) {
 		}
 	}
 	terminal, read := r.asTerminal()
+	if a := r.lostRepeat(); a != nil && read && !terminal {
+		s.fail(a.Pos, cAttribute, "give "+a.Key+" to a rule of its own, and repeat that rule", "%s applies to one grammar alone; llguidance would leave out the repetition", a.Key)
+	}
 	switch {
 	case !read:
 	case terminal:

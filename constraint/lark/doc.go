@@ -11,7 +11,10 @@
 //   - an unknown %llguidance option;
 //   - a rule that can never end, because every alternative needs the rule
 //     itself;
+//   - a repeated %json, %lark or @grammar under temperature or max_tokens,
+//     which would not be repeated;
 //   - one name for a rule and an imported terminal;
+//   - text that is malformed where start does not reach;
 //   - a source over [MaxSize].
 //
 // The compile limits of llguidance (lexer fuel, grammar size) and the JSON
