@@ -32,6 +32,7 @@ type engine struct {
 	batch   batch
 	barred  []uint32 // mask of tokens never to be generated, nil: none
 	free    []uint32 // mask of free text where some are barred
+	noEnd   []uint32 // mask of reasoning before a constrained answer
 	masks   chan []*sequence
 	masked  chan struct{}
 
@@ -82,8 +83,15 @@ func newEngine(w *weights, cfg Config) (*engine, error) {
 
 func (e *engine) start(t *tokens) {
 	e.tokens = t
+	words := (len(t.pieces) + 31) / 32
+	e.noEnd = make([]uint32, words)
+	for i := range e.noEnd {
+		e.noEnd[i] = ^uint32(0)
+	}
+	for _, id := range append(append([]uint32(nil), t.ends...), t.suppress...) {
+		e.noEnd[id/32] &^= 1 << (id % 32)
+	}
 	if len(t.suppress) > 0 {
-		words := (len(t.pieces) + 31) / 32
 		e.barred, e.free = make([]uint32, words), make([]uint32, words)
 		for i := range e.free {
 			e.free[i] = ^uint32(0)
@@ -233,7 +241,7 @@ func (e *engine) begin(s *sequence) {
 		e.abortIfAlone()
 	})
 	e.running = append(e.running, s)
-	if s.matcher != nil && s.force(e.tokens) {
+	if s.matcher != nil && s.thinking == noThought && s.force(e.tokens) {
 		e.end(s, s.err)
 		e.running = e.running[:len(e.running)-1]
 	}
@@ -413,7 +421,11 @@ func (e *engine) choose(s *sequence) {
 		return
 	}
 	mask := s.mask
-	if e.barred != nil {
+	if s.thinking == inThought {
+		if mask = e.free; s.matcher != nil {
+			mask = e.noEnd
+		}
+	} else if e.barred != nil {
 		if mask == nil {
 			mask = e.free
 		} else {
@@ -466,7 +478,7 @@ func (e *engine) startMasks() bool {
 		return false
 	}
 	for _, s := range e.running {
-		if s.matcher != nil && s.row >= 0 && !s.masked {
+		if s.matcher != nil && s.row >= 0 && !s.masked && s.thinking != inThought {
 			e.masks <- e.running
 			return true
 		}

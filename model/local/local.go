@@ -25,14 +25,16 @@ type local struct {
 	tokens   *tokens
 	vocab    *vocabulary
 	template *template
+	calls    constraint.CallFormat // as the template writes them
+	thinker  thinker
 	engine   *engine
 
 	hash  func() string
 	close func() error
-	// calls counts running Generates; Close waits for them.
-	calls sync.WaitGroup
-	mu    sync.Mutex
-	done  bool
+	// running counts Generates; Close waits for them.
+	running sync.WaitGroup
+	mu      sync.Mutex
+	done    bool
 }
 
 var errClosed = errors.New("the model is closed")
@@ -126,6 +128,13 @@ func open(cfg Config) (_ *local, err error) {
 		source = w.chatTemplate()
 	}
 	l.template = newTemplate(source, l.tokens.bosText, l.tokens.eosText, renderTemplate)
+	l.calls = model.DetectCallFormat(l.template.source)
+	if l.thinker, err = newThinker(l.template.source, l.tokens, l.weights.tokenize); err != nil {
+		l.engine.stop()
+		l.vocab.free()
+		w.free()
+		return nil, err
+	}
 	l.hash = sync.OnceValue(func() string {
 		sum, _ := weightsSHA256(l.parts) // a file that is gone has no hash
 		return sum
@@ -180,7 +189,7 @@ func (l *local) shutdown() error {
 	l.done = true
 	l.mu.Unlock()
 	l.engine.stop()
-	l.calls.Wait()
+	l.running.Wait()
 	l.vocab.free()
 	l.weights.free()
 	return nil
@@ -193,7 +202,7 @@ func (l *local) enter() bool {
 	if l.done {
 		return false
 	}
-	l.calls.Add(1)
+	l.running.Add(1)
 	return true
 }
 
@@ -203,10 +212,12 @@ func (l *local) Close() error { return l.close() }
 // Capabilities implements model.Model.
 func (l *local) Capabilities() model.Capabilities {
 	return model.Capabilities{
-		Engine:    constraint.LocalEngine(l.cfg.Path),
-		Streaming: true,
-		Context:   l.context,
-		Parallel:  l.cfg.Parallel,
+		Engine:     constraint.LocalEngine(l.cfg.Path),
+		Tools:      true,
+		CallFormat: l.calls,
+		Streaming:  true,
+		Context:    l.context,
+		Parallel:   l.cfg.Parallel,
 	}
 }
 
@@ -256,7 +267,7 @@ func (l *local) Render(ctx context.Context, req *model.Request) (model.Rendered,
 	if !l.enter() {
 		return model.Rendered{}, l.fail(model.Unavailable, model.NotSent, errClosed)
 	}
-	defer l.calls.Done()
+	defer l.running.Done()
 	if ctx.Err() != nil {
 		return model.Rendered{}, l.ended(ctx, model.NotSent, nil)
 	}
@@ -270,7 +281,7 @@ func (l *local) Generate(ctx context.Context, req *model.Request) (*model.Respon
 	if !l.enter() {
 		return nil, l.fail(model.Unavailable, model.NotSent, errClosed)
 	}
-	defer l.calls.Done()
+	defer l.running.Done()
 	if ctx.Err() != nil {
 		return nil, l.ended(ctx, model.NotSent, nil)
 	}
@@ -289,6 +300,7 @@ func (l *local) Generate(ctx context.Context, req *model.Request) (*model.Respon
 		ctx: ctx, start: start, prompt: ids, solo: req.Solo, progress: req.Progress,
 		limit: l.context - len(ids), done: make(chan struct{}),
 	}
+	s.reasoning = l.thinker.start(rendered.Prompt, req.Thinking)
 	if n := req.Sampling.MaxTokens; n > 0 {
 		s.limit = min(s.limit, n)
 	}
@@ -315,6 +327,7 @@ func (l *local) Generate(ctx context.Context, req *model.Request) (*model.Respon
 	resp.Rendered = rendered
 	switch {
 	case s.err == nil:
+		l.takeCalls(req, resp)
 		return resp, nil
 	case errors.Is(s.err, errCancelled):
 		return nil, l.ended(ctx, model.ResponseReceived, resp)
@@ -326,5 +339,19 @@ func (l *local) Generate(ctx context.Context, req *model.Request) (*model.Respon
 		e := l.fail(model.Failed, model.ResponseReceived, s.err)
 		e.Partial = resp
 		return nil, e
+	}
+}
+
+// takeCalls takes the call of a tool out of a finished text.
+func (l *local) takeCalls(req *model.Request, resp *model.Response) {
+	if len(req.Tools) == 0 || req.NoCalls || resp.Finish != model.Stop {
+		return
+	}
+	format := req.CallFormat
+	if format == "" {
+		format = l.calls
+	}
+	if c, ok := model.ParseCall(format, resp.Text, req.Tools); ok {
+		resp.Text, resp.ToolCalls, resp.Finish = "", []model.ToolCall{c}, model.FinishToolUse
 	}
 }

@@ -5,6 +5,7 @@ package local
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"agentgraph/constraint"
@@ -39,6 +40,7 @@ type sequence struct {
 	maskErr error
 	forced  []uint32 // buffer
 
+	reasoning
 	text     answerText
 	tokens   int
 	answered bool // has its first token
@@ -61,12 +63,13 @@ func (s *sequence) prefilling() bool { return !s.answered }
 
 // allowed computes the mask of the next token, once.
 func (s *sequence) allowed() {
-	if s.matcher == nil || s.masked {
+	if s.matcher == nil || s.masked || s.thinking == inThought {
 		return
 	}
 	began := time.Now()
 	s.maskErr = s.matcher.Mask(s.mask)
 	s.masked = true
+	s.mayThink()
 	s.stats.Mask += time.Since(began)
 }
 
@@ -75,7 +78,7 @@ func (s *sequence) take(t *tokens, id int32) {
 	s.tokens++
 	s.pending = append(s.pending, id)
 	if !t.special[id] {
-		s.text.add(t.pieces[id])
+		s.text.add(s.trimStart(t.pieces[id]))
 	}
 }
 
@@ -83,6 +86,11 @@ func (s *sequence) take(t *tokens, id int32) {
 // It reports whether the answer is over.
 func (s *sequence) accept(t *tokens, id int32) bool {
 	s.masked = false
+	if s.thinking != noThought {
+		if thought, over := s.think(t, id); thought {
+			return over
+		}
+	}
 	s.take(t, id)
 	if s.matcher == nil {
 		return s.atLimit()
@@ -141,13 +149,13 @@ func (s *sequence) report() {
 	if s.progress == nil {
 		return
 	}
-	s.progress(model.Progress{Text: s.text.next(), Tokens: s.tokens})
+	s.progress(model.Progress{Text: s.text.next(), Reasoning: s.thought.next(), Tokens: s.tokens})
 }
 
 func (s *sequence) response() *model.Response {
 	in, out, reused := int64(len(s.prompt)), int64(s.tokens), int64(s.stats.ReusedTokens)
 	r := &model.Response{
-		Text: s.text.all(), Finish: s.finish, Seed: s.seed, Stats: s.stats,
+		Text: s.text.all(), Reasoning: strings.TrimSpace(s.thought.all()), Finish: s.finish, Seed: s.seed, Stats: s.stats,
 		Usage: model.Usage{InputTokens: &in, OutputTokens: &out, CacheReadTokens: &reused},
 	}
 	if s.mask != nil {

@@ -31,6 +31,8 @@ type template struct {
 	// parts is true for templates that take a message's content as a list of
 	// typed parts and not as a string.
 	parts bool
+	// tools is true for templates that show tools, calls and results.
+	tools bool
 }
 
 func newTemplate(source, bos, eos string, render func(string, []byte) (string, bool, error)) *template {
@@ -109,6 +111,13 @@ type chatContext struct {
 func (t *template) apply(req *model.Request, now time.Time) (prompt string, clock time.Time, err error) {
 	t.once.Do(t.probe)
 	messages := req.Messages
+	if len(req.Tools) > 0 && (!t.tools || !t.writes(req.CallFormat)) {
+		// The template says nothing of tools, or not as it is wanted: they go
+		// into the messages.
+		plain := *req
+		messages, plain.Tools = toolsAsText(req), nil
+		req = &plain
+	}
 	prompt, used, err := t.run(messages, req, now)
 	if err != nil && len(messages) > 1 && messages[0].Role == model.System && messages[1].Role == model.User {
 		// Some templates (Gemma's) refuse system messages. Their authors ask
@@ -166,10 +175,10 @@ func (t *template) probe() {
 	const needle = "5f1c2b"
 	req := &model.Request{Messages: []model.Message{{Role: model.User, Content: needle}}}
 	plain, _, err := t.run(req.Messages, req, time.Unix(0, 0).UTC())
-	if err == nil && strings.Contains(plain, needle) {
-		return
+	if err != nil || !strings.Contains(plain, needle) {
+		t.parts = true
+		parts, _, err := t.run(req.Messages, req, time.Unix(0, 0).UTC())
+		t.parts = err == nil && strings.Contains(parts, needle)
 	}
-	t.parts = true
-	parts, _, err := t.run(req.Messages, req, time.Unix(0, 0).UTC())
-	t.parts = err == nil && strings.Contains(parts, needle)
+	t.probeTools()
 }

@@ -41,3 +41,9 @@ func wholeRunes(b []byte) int {
 	}
 	return len(b)
 }
+
+// cut drops what follows the first n bytes.
+func (t *answerText) cut(n int) {
+	t.bytes = t.bytes[:n]
+	t.sent = min(t.sent, n)
+}
