@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -32,6 +33,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// childReport is what a child prints when it ends by itself.
+type childReport struct {
+	Summary Summary
+	Events  []Event
+}
+
 // child works a graph until it is done, or kills itself at a step.
 func child(root string) int {
 	if step, nth, ok := strings.Cut(os.Getenv(childCrash), ":"); ok {
@@ -57,10 +64,13 @@ func child(root string) int {
 		}
 		return echo(ctx, req)
 	}
-	r, err := New(Config{Root: root, Load: agents.LoadOptions{DefaultModel: "script:none"}, Generator: GeneratorFunc(gen), RetryBase: time.Millisecond})
+	var report childReport
+	r, err := New(Config{Root: root, Load: agents.LoadOptions{DefaultModel: "script:none"}, Generator: GeneratorFunc(gen), RetryBase: time.Millisecond,
+		Events: func(e Event) { report.Events = append(report.Events, e) }})
 	if err == nil {
-		_, err = r.Once(context.Background())
+		report.Summary, err = r.Once(context.Background())
 	}
+	_ = json.NewEncoder(os.Stdout).Encode(report)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2

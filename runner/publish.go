@@ -39,21 +39,23 @@ func (r *Runner) publish(st *agentState, j *job) (more bool) {
 			return false
 		}
 	}
-	pending, err := st.folder.Prepare(context.Background(), j.turn.ID, answer)
-	if err != nil {
-		r.publishFailed(st, j, err)
-		return false
+	if j.pending == nil {
+		pending, err := st.folder.Prepare(context.Background(), j.turn.ID, answer)
+		if err != nil {
+			_ = r.keepAnswer(j) // without it the model is asked again after a restart
+			r.publishFailed(st, j, err)
+			return false
+		}
+		r.at("prepared")
+		if err := r.intend(j, pending); err != nil {
+			r.publishFailed(st, j, errors.Join(err, pending.Discard()))
+			return false
+		}
+		j.pending = pending
+		r.at("intended")
 	}
-	r.at("prepared")
-	if err := r.intend(j, pending); err != nil {
-		err = errors.Join(err, pending.Discard())
-		r.publishFailed(st, j, err)
-		return false
-	}
-	r.at("intended")
 	if err := j.place.wait(r.ctx); err != nil {
-		// Stopped at once, before its turn came.
-		r.withdraw(j, pending)
+		r.withdraw(j) // stopped at once, before its turn came
 		return false
 	}
 
@@ -61,10 +63,12 @@ func (r *Runner) publish(st *agentState, j *job) (more bool) {
 	if t := j.rec.Timing; t != nil && !t.Started.IsZero() {
 		started = t.Started
 	}
-	path, err := r.commit(st, j, pending, pattern, started, hashOf(answer))
+	path, err := r.commit(st, j, pattern, started, hashOf(answer))
 	if err != nil && path == "" {
-		r.withdraw(j, pending)
-		if errors.Is(err, output.ErrMoved) && j.tries == 0 {
+		if errors.Is(err, output.ErrMoved) {
+			r.withdraw(j) // the next try prepares it in the folder that is there now
+		}
+		if j.pending == nil && j.tries == 0 {
 			j.tries++
 			return true
 		}
@@ -74,6 +78,7 @@ func (r *Runner) publish(st *agentState, j *job) (more bool) {
 	if err != nil {
 		r.problem(st.name, err.Error(), "")
 	}
+	j.pending = nil
 	j.output = path
 	j.stage = stageRecord
 	r.mu.Lock()
@@ -103,28 +108,34 @@ const withdrawn = "withdrawn"
 
 // withdraw takes an intent back; the answer stays in the ledger. The ledger
 // comes first: a temporary file that is gone otherwise means a publish.
-func (r *Runner) withdraw(j *job, pending *output.Pending) {
+func (r *Runner) withdraw(j *job) {
+	if j.pending != nil && r.keepAnswer(j) == nil {
+		_ = j.pending.Discard() // the sweep at the next start takes what is left
+		j.pending = nil
+	}
+}
+
+// keepAnswer writes an answer that is not published to the ledger.
+func (r *Runner) keepAnswer(j *job) error {
 	data, err := json.Marshal(j.rec)
-	if err == nil {
-		in := ledger.Intent{Boot: r.boot, Format: j.format, Ext: j.ext, Record: data, Inode: withdrawn}
-		err = r.ledger.Intend(j.turn.ID, j.turn.Attempts, in).Wait(context.Background())
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		_ = pending.Discard() // the sweep at the next start takes what is left
-	}
+	in := ledger.Intent{Boot: r.boot, Format: j.format, Ext: j.ext, Record: data, Inode: withdrawn}
+	return r.ledger.Intend(j.turn.ID, j.turn.Attempts, in).Wait(context.Background())
 }
 
 // commit renames the temporary file to the next free name and notes who
 // produced it, before anybody can ask.
-func (r *Runner) commit(st *agentState, j *job, pending *output.Pending, pattern output.Pattern, started time.Time, sha string) (string, error) {
+func (r *Runner) commit(st *agentState, j *job, pattern output.Pattern, started time.Time, sha string) (string, error) {
 	defer r.publishing(r.rel(st.folder.Path()))()
 	for {
-		name, err := pending.NextName(pattern, started)
+		name, err := j.pending.NextName(pattern, started)
 		if err != nil {
 			return "", err
 		}
 		r.at("named")
-		path, err := pending.Commit(name)
+		path, err := j.pending.Commit(name)
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}

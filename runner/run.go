@@ -297,6 +297,7 @@ func (r *Runner) summary() Summary {
 func (r *Runner) shutDown() {
 	r.mu.Lock()
 	r.stopping = true
+	var held []*job
 	for _, st := range r.agents {
 		for _, in := range st.intakes {
 			in.close()
@@ -305,6 +306,7 @@ func (r *Runner) shutDown() {
 			t.Stop()
 			delete(st.waiting, j)
 			r.waitingTurns--
+			held = append(held, j)
 		}
 	}
 	r.mu.Unlock()
@@ -313,6 +315,12 @@ func (r *Runner) shutDown() {
 		_ = r.watcher.Close()
 	}
 	r.wg.Wait()
+	for _, st := range r.agents {
+		held = append(append(held, st.stuck...), st.ready...)
+	}
+	for _, j := range held {
+		r.withdraw(j)
+	}
 	close(r.ended)
 	if err := r.ledger.Close(); err != nil {
 		r.problem("", "closing the ledger: "+err.Error(), "")

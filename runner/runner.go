@@ -278,6 +278,11 @@ func (r *Runner) problem(agent, msg, hint string) {
 	r.emit(e)
 }
 
-// Finish lets running turns end and starts no others. Run and Once then
-// return.
-func (r *Runner) Finish() { r.finished.Do(func() { close(r.finish) }) }
+// Finish lets running turns end and starts no others, from the moment it
+// returns. Run and Once then return.
+func (r *Runner) Finish() {
+	r.finished.Do(func() {
+		r.stop(false)
+		close(r.finish)
+	})
+}

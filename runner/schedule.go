@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"agentgraph/output"
 	"agentgraph/record"
 	"agentgraph/runner/internal/ledger"
 	"agentgraph/turn"
@@ -50,9 +51,10 @@ type job struct {
 	rec     *record.Record
 	format  string // of the answer's name; empty ext: no schema file
 	ext     string
-	output  string // path of the published answer, absolute
-	tries   int    // of the publish or the record
-	park    func() // what becomes of it when the worker has left; with mu held
+	pending *output.Pending // with an intent in the ledger
+	output  string          // path of the published answer, absolute
+	tries   int             // of the publish or the record
+	park    func()          // what becomes of it when the worker has left; with mu held
 	started time.Time
 	ctx     context.Context // of the attempt
 

@@ -324,6 +324,10 @@ func (r *Runner) hold(st *agentState, j *job) {
 // abandon drops a turn whose agent is gone.
 func (r *Runner) abandon(st *agentState, j *job) {
 	r.ledger.Drop(j.turn.ID)
+	if j.pending != nil {
+		_ = j.pending.Discard() // it went with the folder
+		j.pending = nil
+	}
 	r.dropSnapshots(j)
 	r.mu.Lock()
 	delete(r.openKeys, j.turn.Key)
