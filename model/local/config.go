@@ -39,6 +39,7 @@ type Without struct {
 	// llama.cpp's attention on a CPU reads twice as fast and models are
 	// trained in.
 	BF16Values   bool
+	Pace         bool // always Threads threads, however busy the machine is
 	UnifiedCache bool // each sequence has its own part of the cache
 	MaskOverlap  bool // masks are computed after the step, not during it
 }

@@ -33,6 +33,8 @@ type engine struct {
 	barred  []uint32 // mask of tokens never to be generated, nil: none
 	free    []uint32 // mask of free text where some are barred
 	noEnd   []uint32 // mask of reasoning before a constrained answer
+	pace    *pace
+	threads int // what the context runs with
 	masks   chan []*sequence
 	masked  chan struct{}
 
@@ -77,6 +79,10 @@ func newEngine(w *weights, cfg Config) (*engine, error) {
 		return nil, err
 	}
 	e.cells = c
+	e.threads, e.pace = cfg.Threads, newPace(cfg.Threads)
+	if cfg.Without.Pace || cfg.GPULayers > 0 {
+		e.pace.choices = e.pace.choices[:1]
+	}
 	e.slots = newSlots(seqs, c.total())
 	return e, nil
 }
@@ -364,6 +370,7 @@ func (e *engine) step() {
 		e.leaveStep()
 		return
 	}
+	e.setThreads()
 	began := time.Now()
 	overlap := e.startMasks()
 	err := e.cells.decode(&e.batch)
@@ -385,6 +392,9 @@ func (e *engine) step() {
 		e.cells.clear()
 		return
 	}
+	if !e.running[0].solo {
+		e.pace.done(e.batch.len(), took)
+	}
 	for _, s := range e.running {
 		if s.prefilling() {
 			s.stats.Prefill += took
@@ -397,6 +407,19 @@ func (e *engine) step() {
 		if s.row >= 0 {
 			e.choose(s)
 		}
+	}
+}
+
+// setThreads gives the step as many threads as are fastest now; alone it is
+// always the same number.
+func (e *engine) setThreads() {
+	n := e.cfg.Threads
+	if !e.running[0].solo {
+		n = e.pace.threads(e.batch.len())
+	}
+	if n != e.threads {
+		e.cells.threads(n)
+		e.threads = n
 	}
 }
 

@@ -1,3 +1,5 @@
+//go:build cgo && !nonative
+
 package local
 
 import (

@@ -19,11 +19,10 @@ static inline __attribute__((always_inline)) void agentgraph_tile_loadconfig(con
 
 // The threads of a step wait for each other by spinning on _mm_pause. Where
 // another program has a core, the thread that everybody waits for gets no
-// time while the others spin theirs away: a step of 5 ms then takes 800. So a
-// wait of more than about 0.2 ms sleeps, which lets the scheduler move that
-// thread to the core of the one that waits.
+// time while the others spin theirs away: a step of 5 ms then takes 150 and
+// more. So a wait of more than about 20 microseconds yields the core.
 #if defined(__unix__) && defined(__x86_64__) && !defined(__cplusplus)
-#include <time.h>
+#include <sched.h>
 static inline void agentgraph_pause(void) {
   static __thread unsigned long long last;
   static __thread unsigned pauses;
@@ -31,11 +30,10 @@ static inline void agentgraph_pause(void) {
   // A gap of microseconds since the last pause: another wait began.
   pauses = now - last > 10000 ? 0 : pauses + 1;
   __builtin_ia32_pause();
-  if (pauses >= 3000) {
-    struct timespec moment = {0, 1000};
-    nanosleep(&moment, NULL);
+  if (pauses >= 300) {
+    sched_yield();
+    pauses = 0;
     now = __builtin_ia32_rdtsc();
-    pauses = 2950;
   }
   last = now;
 }
