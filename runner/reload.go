@@ -186,13 +186,14 @@ func (r *Runner) recheckRefused(st *agentState, sure bool) {
 	go func() {
 		defer r.wg.Done()
 		for again := true; again; {
+			_, quiet := r.waitQuiet(st)
 			now := st.current().Fingerprint()
 			r.mu.Lock()
 			news := st.checked != now
 			st.checked = now
 			st.checkAgain = false
 			r.mu.Unlock()
-			if news {
+			if news && quiet {
 				r.reopenRefused(st, func(t ledger.Turn) bool { return t.Fingerprint != now })
 			}
 			r.mu.Lock()

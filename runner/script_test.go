@@ -41,6 +41,7 @@ import (
 //	has AGENT TEXT           one of its answers is to TEXT
 //	turns AGENT N            it has N records
 //	file P TEXT              P holds TEXT
+//	exists P                 there is a P
 //	event KIND TEXT          wait for an event of this kind that has TEXT
 //	refused AGENT TEXT       wait for a refusal that has TEXT
 type script struct {
@@ -263,6 +264,9 @@ func (s *script) do(line string) error {
 		if err == nil && string(data) != text {
 			err = fmt.Errorf("it holds %q", data)
 		}
+		return err
+	case "exists":
+		_, err := os.Lstat(path)
 		return err
 	case "event", "refused":
 		found := func() bool {

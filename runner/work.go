@@ -63,13 +63,15 @@ func (r *Runner) run(st *agentState, j *job) (more bool) {
 		r.giveUp(st, j, &record.Error{Code: record.Internal, Message: err.Error(), Hint: "drop the input again"})
 		return true
 	}
-	a := st.current()
 	inputs := make([]agents.Input, len(j.turn.Inputs))
 	for i, ref := range j.turn.Inputs {
 		inputs[i] = agents.Input{Path: ref.Path, SHA256: ref.SHA256, Data: j.data[i], Size: ref.Bytes}
 	}
-	fingerprint := a.Fingerprint()
-	req, terr := a.Turn(inputs)
+	a, req, terr, fingerprint, ok := r.prepare(st, inputs)
+	if !ok {
+		j.park = func() { r.comeBack(st, j) }
+		return false
+	}
 	r.name(st, j, req)
 	j.started = r.now()
 	r.mu.Lock()
@@ -129,15 +131,19 @@ func (j *job) interrupted(r *Runner, st *agentState) bool {
 	if j.rec.Outcome != nil && j.rec.Outcome.Status != record.Cancelled {
 		return false
 	}
-	j.park = func() {
-		if st.removed {
-			delete(r.openKeys, j.turn.Key)
-		} else if r.ctx.Err() == nil {
-			// The agent was stopped: the turn waits until it is resumed.
-			st.ready = append(st.ready, j)
-		}
-	}
+	j.park = func() { r.comeBack(st, j) }
 	return true
+}
+
+// comeBack is what becomes of a turn that was stopped before its end: it
+// waits, claimed, until the agent is resumed or the next run. Called with mu
+// held.
+func (r *Runner) comeBack(st *agentState, j *job) {
+	if st.removed {
+		delete(r.openKeys, j.turn.Key)
+	} else if r.ctx.Err() == nil {
+		st.ready = append(st.ready, j)
+	}
 }
 
 // name gives a request the names of the turn, its lineage and its reporting.
