@@ -84,8 +84,8 @@ type Watcher struct {
 
 	mu        sync.Mutex
 	want      map[string]*folder
-	guards    map[string]bool // parents that are watched for the sake of a folder
-	ancestors map[string]int  // every folder above a wanted one, counted
+	guards    map[string]fileID // parents that are watched for the sake of a folder
+	ancestors map[string]int    // every folder above a wanted one, counted
 	dirty     map[string]map[string]bool
 	told      map[string]bool
 
@@ -112,7 +112,7 @@ func New(cfg Config) *Watcher {
 		cfg.Source = NewNotify
 	}
 	w := &Watcher{
-		cfg: cfg, want: map[string]*folder{}, guards: map[string]bool{}, ancestors: map[string]int{},
+		cfg: cfg, want: map[string]*folder{}, guards: map[string]fileID{}, ancestors: map[string]int{},
 		dirty: map[string]map[string]bool{}, told: map[string]bool{},
 		ready: make(chan struct{}, 1), done: make(chan struct{}),
 	}
@@ -194,11 +194,14 @@ func (w *Watcher) Remove(dir string) {
 
 // release ends the watch on dir unless something still needs it.
 func (w *Watcher) release(dir string, watched bool) {
-	if w.want[dir] != nil || !watched && !w.guards[dir] {
+	_, guard := w.guards[dir]
+	if w.want[dir] != nil || !watched && !guard {
 		return
 	}
 	if w.ancestors[dir] > 0 {
-		w.guards[dir] = true
+		if id, ok := identify(dir); ok && !guard {
+			w.guards[dir] = id
+		}
 		return
 	}
 	delete(w.guards, dir)
@@ -315,24 +318,41 @@ func (w *Watcher) arm(dir string) {
 	}
 }
 
-// guard watches the nearest folder above dir that exists.
+// guard watches the nearest folder above dir that exists. One that is made
+// between the look and the watch is not reported: it looks again after the
+// watch.
 func (w *Watcher) guard(dir string) {
-	for p := filepath.Dir(dir); ; p = filepath.Dir(p) {
-		if f := w.want[p]; f != nil && f.armed || w.guards[p] {
-			if _, ok := identify(p); ok {
-				return
+	for {
+		below, p := dir, filepath.Dir(dir)
+		var id fileID
+		for ok := false; ; {
+			if id, ok = identify(p); ok {
+				break
 			}
 			delete(w.guards, p)
-		} else if _, ok := identify(p); ok {
-			if err := w.src.Add(p); err == nil {
-				w.guards[p] = true
+			if p == filepath.Dir(p) {
 				return
-			} else if !errors.Is(err, os.ErrNotExist) {
+			}
+			below, p = p, filepath.Dir(p)
+		}
+		if f := w.want[p]; !(f != nil && f.armed && f.id == id) && w.guards[p] != id {
+			if _, stale := w.guards[p]; stale {
+				_ = w.src.Remove(p) // another folder of that name
+			}
+			err := w.src.Add(p)
+			if errors.Is(err, os.ErrNotExist) {
+				continue // gone since
+			}
+			if err != nil {
 				w.tell(limitProblem(p, err))
 				return // Check finds the change
 			}
+			w.guards[p] = id
 		}
-		if p == filepath.Dir(p) {
+		if below == dir {
+			return
+		}
+		if _, ok := identify(below); !ok {
 			return
 		}
 	}
