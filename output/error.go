@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 )
 
 // Error says what could not be done in an output folder, and what to do.
@@ -67,6 +68,9 @@ func hint(err error) string {
 		return "try again"
 	case errors.Is(err, fs.ErrNotExist):
 		return "make the folder again"
+	case errors.Is(err, syscall.EPERM):
+		// Rights are not what is missing; root gets it too.
+		return "take the immutable or append-only flag off the folder (lsattr -d shows it, chattr -ia removes it)"
 	case errors.Is(err, fs.ErrPermission):
 		return "let this user write to the folder"
 	}

@@ -191,7 +191,7 @@ func TestPauseHoldsOverRestarts(t *testing.T) {
 	g.must(err)
 	g.must(r.ledger.Pause("a", true).Wait(t.Context()))
 	g.must(r.Close())
-	if s, _ := g.once(echo); s != (Summary{Held: 1}) {
+	if s, _ := g.once(echo); s != (Summary{Paused: 1}) {
 		t.Errorf("%+v", s)
 	}
 }

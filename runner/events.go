@@ -15,8 +15,8 @@ const (
 	TurnProgress EventKind = "progress"
 	TurnFinished EventKind = "finished"
 	TurnRefused  EventKind = "refused"
-	TurnFailed   EventKind = "failed"   // for good; Error says why
-	TurnRetrying EventKind = "retrying" // an attempt failed; After says when the next one starts
+	TurnFailed   EventKind = "failed"   // for good, or Message says what becomes of the answer; Error says why
+	TurnRetrying EventKind = "retrying" // an attempt or a publish failed; After says when the next one starts, 0: in the next run
 	AgentAdded   EventKind = "agent_added"
 	AgentChanged EventKind = "agent_changed"
 	AgentRemoved EventKind = "agent_removed"

@@ -171,14 +171,16 @@ func (r *Runner) publishFailed(st *agentState, j *job, err error) {
 		e.Message, e.Hint = fmt.Sprintf("%s: %v", oe.Doing, oe.Err), oe.Hint
 	}
 	r.hold(st, j)
-	if j.tries <= st.settings().Retries {
-		r.emit(Event{Kind: TurnRetrying, Agent: st.name, Turn: j.turn.ID, Inputs: pathsOf(j.turn.Inputs), Error: e, After: r.pause(j.tries)})
-		return
-	}
-	if j.tries == st.settings().Retries+1 {
-		r.mu.Lock()
-		r.stats.Failed++
-		r.mu.Unlock()
+	// The same reason is told once: what changes is that it is given up, for
+	// now.
+	news := j.told != e.Message
+	j.told = e.Message
+	switch limit := st.settings().Retries; {
+	case j.tries <= limit:
+		if news {
+			r.tellRetry(st, j, e, r.pause(j.tries))
+		}
+	case j.tries == limit+1:
 		rec := *j.rec
 		rec.Error = e
 		out := *rec.Outcome
@@ -187,8 +189,10 @@ func (r *Runner) publishFailed(st *agentState, j *job, err error) {
 		if _, err := st.store.Write(j.turn.ID, &rec); err != nil {
 			r.problem(st.name, "the record of a turn cannot be written: "+cause(err), "")
 		}
-		r.emit(Event{Kind: TurnFailed, Agent: st.name, Turn: j.turn.ID, Inputs: pathsOf(j.turn.Inputs), Error: e,
+		r.emit(Event{Kind: TurnFailed, Agent: st.name, Turn: j.turn.ID, Attempt: j.turn.Attempts, Inputs: pathsOf(j.turn.Inputs), Error: e,
 			Message: "the answer is kept and published when that is possible"})
+	case news:
+		r.problem(st.name, e.File+": "+e.Message, e.Hint)
 	}
 }
 

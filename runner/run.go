@@ -25,9 +25,11 @@ type Summary struct {
 	Unreadable int `json:"unreadable"`
 	// Stopped agents have settings that are wrong.
 	Stopped int `json:"stopped"`
-	// Held turns have an answer that cannot be published or recorded now, or
-	// belong to an agent that is paused.
+	// Held turns have an answer that cannot be published or recorded now; it
+	// is tried again, also by the next run.
 	Held int `json:"held"`
+	// Paused turns and inputs belong to an agent that is paused.
+	Paused int `json:"paused"`
 	// Interrupted is true when the run was ended before its work.
 	Interrupted bool `json:"interrupted"`
 }
@@ -38,7 +40,7 @@ func (s Summary) ExitCode() int {
 	switch {
 	case s.Interrupted:
 		return 130
-	case s.Failed+s.Refused+s.Incomplete+s.Unreadable+s.Stopped+s.Held > 0:
+	case s.Failed+s.Refused+s.Incomplete+s.Unreadable+s.Stopped+s.Held+s.Paused > 0:
 		return 1
 	}
 	return 0
@@ -116,11 +118,6 @@ func (r *Runner) Run(ctx context.Context) error {
 	if err := r.start(); err != nil {
 		return err
 	}
-	go func() {
-		r.waitIdle()
-		r.emit(Event{Kind: Ready})
-	}()
-
 	r.mu.Lock()
 	rescan := r.graph.Settings.Rescan
 	r.mu.Unlock()
@@ -166,7 +163,7 @@ func (r *Runner) start() error {
 	if err != nil {
 		return err
 	}
-	counts, err := r.ledger.Counts()
+	counts, err := r.ledger.Counts("")
 	if err != nil {
 		return err
 	}
@@ -175,18 +172,11 @@ func (r *Runner) start() error {
 	r.watch(r.root, role{kind: roleGraph})
 	r.watch(filepath.Join(r.root, agents.AgentsDir), role{kind: roleAgents})
 	for _, a := range r.graph.Agents {
-		if err := r.addAgent(a); err != nil {
+		if err := r.addAgent(a, counts[a.Name], paused[a.Name]); err != nil {
 			return err
 		}
-		st := r.agents[a.Name]
-		st.paused = paused[a.Name]
-		if c := counts[a.Name]; c != nil {
-			st.counts = c
-		}
-		if st.counts[ledger.Refused] > 0 {
-			r.recheckAtStart(st)
-		}
 	}
+	r.untold = !r.once
 	r.pump()
 	return nil
 }
@@ -282,7 +272,7 @@ func (r *Runner) summary() Summary {
 		s.Refused += st.counts[ledger.Refused]
 		s.Held += len(st.stuck)
 		if st.paused {
-			s.Held += len(st.ready) + len(st.queue)
+			s.Paused += len(st.ready) + len(st.queue)
 		}
 		s.Incomplete += len(st.joiner.incomplete())
 		if st.current().Err != nil {
@@ -293,12 +283,48 @@ func (r *Runner) summary() Summary {
 	return s
 }
 
+// Left is how many turns were left for the next run by one that was stopped:
+// all that were pending, but not those of agents that are paused or whose
+// settings are wrong. Call it when Run or Once has returned.
+func (r *Runner) Left() int { return r.left }
+
+// countLeft is called when everything has ended, before the ledger is closed.
+func (r *Runner) countLeft(unclaimed map[string]int) int {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_ = r.ledger.Flush(ctx) // what is not on disk is not counted
+	counts, err := r.ledger.Counts("")
+	if err != nil {
+		r.problem("", err.Error(), "")
+	}
+	n := 0
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, st := range r.agents {
+		if st.paused || st.current().Err != nil {
+			continue
+		}
+		n += unclaimed[name]
+		for state, c := range counts[name] {
+			if state.Open() {
+				n += c
+			}
+		}
+	}
+	return n
+}
+
 // shutDown ends everything; nothing of the runner is left afterwards.
 func (r *Runner) shutDown() {
 	r.mu.Lock()
 	r.stopping = true
 	var held []*job
+	unclaimed := map[string]int{}
 	for _, st := range r.agents {
+		unclaimed[st.name] = len(st.queue)
+		for _, in := range st.intakes {
+			unclaimed[st.name] += in.waiting
+		}
 		for _, in := range st.intakes {
 			in.close()
 		}
@@ -322,6 +348,7 @@ func (r *Runner) shutDown() {
 		r.withdraw(j)
 	}
 	close(r.ended)
+	r.left = r.countLeft(unclaimed)
 	if err := r.ledger.Close(); err != nil {
 		r.problem("", "closing the ledger: "+err.Error(), "")
 	}

@@ -116,11 +116,14 @@ type Runner struct {
 	waitingTurns int                 // turns that wait for another attempt
 	stopping     bool                // nothing new starts
 	once         bool
+	untold       bool // nobody was told yet that everything was read once
 	stats        Summary
 	reloadTimer  *time.Timer
 	reloading    bool
 	claims       int // turns started so far, of any kind
+	left         int // see Left
 
+	told         sync.Map // problem → when it was told
 	publishLocks sync.Map // folder relative to the graph → *sync.Mutex
 }
 
@@ -271,11 +274,17 @@ func (r *Runner) now() time.Time { return r.cfg.Now() }
 
 func (r *Runner) rel(path string) string { return agents.Rel(r.root, path) }
 
-// problem tells people about something that is not about one turn, once until
-// it changes.
+// problemPause is how long the same problem is not told again.
+const problemPause = 10 * time.Minute
+
+// problem tells people about something that is not about one turn.
 func (r *Runner) problem(agent, msg, hint string) {
-	e := Event{Kind: Problem, Agent: agent, Message: msg, Hint: hint}
-	r.emit(e)
+	key, now := agent+"\x00"+msg, r.now()
+	if last, ok := r.told.Load(key); ok && now.Sub(last.(time.Time)).Abs() < problemPause {
+		return
+	}
+	r.told.Store(key, now)
+	r.emit(Event{Kind: Problem, Agent: agent, Message: msg, Hint: hint})
 }
 
 // Finish lets running turns end and starts no others, from the moment it

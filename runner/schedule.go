@@ -54,6 +54,7 @@ type job struct {
 	pending *output.Pending // with an intent in the ledger
 	output  string          // path of the published answer, absolute
 	tries   int             // of the publish or the record
+	told    string          // why the last publish failed, as people were told
 	park    func()          // what becomes of it when the worker has left; with mu held
 	started time.Time
 	ctx     context.Context // of the attempt
@@ -267,6 +268,14 @@ func (r *Runner) wakeJob(st *agentState, j *job) {
 // checkIdle tells who waits for it that nothing is under way. Called with mu
 // held.
 func (r *Runner) checkIdle() {
+	if r.untold && r.looking == 0 && !r.stopping {
+		r.untold = false
+		r.wg.Add(1)
+		go func() { // the lock is held, and who is told may take their time
+			defer r.wg.Done()
+			r.emit(Event{Kind: Ready})
+		}()
+	}
 	if !r.busy() {
 		select {
 		case r.idle <- struct{}{}:

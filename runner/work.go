@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"agentgraph/agents"
@@ -234,9 +236,21 @@ func (r *Runner) fail(st *agentState, j *job) (more bool) {
 	j.turn.Code, j.turn.Message = string(e.Code), e.Message
 	r.ledger.Set(j.turn)
 	r.at("waiting")
-	r.emit(Event{Kind: TurnRetrying, Agent: st.name, Turn: j.turn.ID, Attempt: j.turn.Attempts, Inputs: pathsOf(j.turn.Inputs), Error: e, After: pause})
+	r.tellRetry(st, j, e, pause)
 	j.park = func() { r.later(st, j, pause) }
 	return false
+}
+
+// tellRetry says when a turn is tried again. A runner that is stopping leaves
+// it for the next run.
+func (r *Runner) tellRetry(st *agentState, j *job, e *record.Error, pause time.Duration) {
+	ev := Event{Kind: TurnRetrying, Agent: st.name, Turn: j.turn.ID, Attempt: j.turn.Attempts, Inputs: pathsOf(j.turn.Inputs), Error: e, After: pause}
+	r.mu.Lock()
+	if r.stopping {
+		ev.After, ev.Message = 0, "left for the next run"
+	}
+	r.mu.Unlock()
+	r.emit(ev)
 }
 
 func (r *Runner) pause(attempts int) time.Duration {
@@ -327,19 +341,42 @@ func (r *Runner) hold(st *agentState, j *job) {
 	}
 }
 
-// abandon drops a turn whose agent is gone.
+// abandon drops a turn whose agent's folder is gone, as if its input had never
+// been seen: put back, the agent gets its turn.
 func (r *Runner) abandon(st *agentState, j *job) {
-	r.ledger.Drop(j.turn.ID)
 	if j.pending != nil {
 		_ = j.pending.Discard() // it went with the folder
 		j.pending = nil
 	}
+	r.ledger.Drop(j.turn.ID)
+	for _, in := range j.turn.Inputs {
+		dir, name := path.Split(in.Path)
+		r.ledger.Forget(st.name, strings.TrimSuffix(dir, "/"), []string{name})
+	}
 	r.dropSnapshots(j)
-	r.mu.Lock()
-	delete(r.openKeys, j.turn.Key)
-	r.mu.Unlock()
+	j.park = func() {
+		delete(r.openKeys, j.turn.Key)
+		if now := r.agents[st.name]; now != nil {
+			for _, in := range now.intakes {
+				in.forgetAll(j.turn.Inputs)
+			}
+		}
+	}
 	r.emit(Event{Kind: TurnFailed, Agent: st.name, Turn: j.turn.ID, Inputs: pathsOf(j.turn.Inputs),
 		Error: &record.Error{Code: record.PublishFailed, Message: "the agent's folder is gone", Hint: "put it back, and its inputs get their turns"}})
+}
+
+// adopt gives the turn of an agent that was removed to the agent that is there
+// under its name now, if one is. Called with mu held.
+func (r *Runner) adopt(st *agentState, j *job) {
+	delete(r.openKeys, j.turn.Key)
+	now := r.agents[st.name]
+	if now == nil || now == st {
+		return // it is open in the ledger
+	}
+	r.openKeys[j.turn.Key] = true
+	now.ready = append(now.ready, &job{stage: stageRun, turn: j.turn, files: j.files})
+	r.activate(now)
 }
 
 // exists reports whether the agent's folder is there: nothing may make a

@@ -113,7 +113,9 @@ func (r *run) fail(ctx context.Context, e *model.Error) {
 	}
 	if status := ended(ctx, e); status != "" {
 		r.outcome(e.Partial, record.Outcome{Status: status})
-		r.rec.Error = r.endedError(status)
+		// A server that gave up may answer later; a turn that had all its time
+		// would only have it again.
+		r.rec.Error = r.endedError(status, ctx.Err() == nil)
 		return
 	}
 	if errors.Is(e, constraint.ErrTooCostly) {
@@ -144,7 +146,7 @@ func ended(ctx context.Context, e *model.Error) record.Status {
 	return ""
 }
 
-func (r *run) endedError(status record.Status) *record.Error {
+func (r *run) endedError(status record.Status, again bool) *record.Error {
 	if status == record.Cancelled {
 		return &record.Error{Code: record.CodeCancelled, Message: "the turn was cancelled", Retry: true}
 	}
@@ -153,7 +155,7 @@ func (r *run) endedError(status record.Status) *record.Error {
 		msg = fmt.Sprintf("the turn ran out of time; its timeout is %v", r.req.Timeout)
 	}
 	return &record.Error{Code: record.CodeTimedOut, Message: msg,
-		Hint: "raise timeout:, lower sampling.max_tokens, or use a faster model", Retry: true}
+		Hint: "raise timeout:, lower sampling.max_tokens, or use a faster model", Retry: again}
 }
 
 func modelCode(e *model.Error) (record.Code, string) {

@@ -91,7 +91,15 @@ func TestTimeout(t *testing.T) {
 		return nil, &model.Error{Kind: model.TimedOut, Delivery: model.MayHaveBeenSent, Err: ctx.Err()}
 	}
 	rec := run(t, context.Background(), &turn.Request{Model: m, User: "hi", Timeout: time.Millisecond})
-	if rec.Outcome.Status != record.TimedOut || !strings.Contains(rec.Error.Message, "1ms") || !rec.Error.Retry {
+	if rec.Outcome.Status != record.TimedOut || !strings.Contains(rec.Error.Message, "1ms") || rec.Error.Retry {
+		t.Errorf("got %+v, %+v", rec.Outcome, rec.Error)
+	}
+	// A server's own limit is another matter.
+	m.generate = func(context.Context, *model.Request) (*model.Response, error) {
+		return nil, &model.Error{Kind: model.TimedOut, Delivery: model.MayHaveBeenSent, Err: errors.New("504"), Retry: true}
+	}
+	rec = run(t, context.Background(), &turn.Request{Model: m, User: "hi", Timeout: time.Minute})
+	if rec.Outcome.Status != record.TimedOut || !rec.Error.Retry {
 		t.Errorf("got %+v, %+v", rec.Outcome, rec.Error)
 	}
 }
