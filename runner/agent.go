@@ -33,10 +33,13 @@ const (
 
 // addAgent makes an agent known and brings back its open turns. Called with mu
 // held, before its folders are watched.
-func (r *Runner) addAgent(a *agents.Agent) error {
+func (r *Runner) addAgent(a *agents.Agent, counts map[ledger.State]int, paused bool) error {
 	st := &agentState{
 		name: a.Name, intakes: map[string]*intake{}, waiting: map[*job]*time.Timer{}, jobs: map[*job]bool{},
-		folder: output.Open(a.OutputDir), store: store.Open(a.TurnsDir), counts: map[ledger.State]int{},
+		folder: output.Open(a.OutputDir), store: store.Open(a.TurnsDir), counts: counts, paused: paused,
+	}
+	if st.counts == nil {
+		st.counts = map[ledger.State]int{}
 	}
 	st.ctx, st.cancel = context.WithCancel(r.ctx)
 	st.cur.Store(a)
@@ -53,6 +56,9 @@ func (r *Runner) addAgent(a *agents.Agent) error {
 		return err
 	}
 	r.openIntakes(st)
+	if st.counts[ledger.Refused] > 0 {
+		r.recheckAtStart(st)
+	}
 	return nil
 }
 

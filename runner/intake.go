@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"agentgraph/agents"
 	"agentgraph/internal/watch"
+	"agentgraph/record"
 	"agentgraph/runner/internal/ledger"
 )
 
@@ -184,6 +186,21 @@ func (in *intake) forget(names []string) {
 	in.mu.Unlock()
 	if len(known) > 0 {
 		in.r.ledger.Forget(in.st.name, in.rel, known)
+	}
+}
+
+// forgetAll makes inputs strangers again and looks at them. Called with
+// Runner.mu held.
+func (in *intake) forgetAll(inputs []record.FileRef) {
+	for _, f := range inputs {
+		dir, name := path.Split(f.Path)
+		if dir != in.rel+"/" {
+			continue
+		}
+		in.mu.Lock()
+		delete(in.prints, name)
+		in.mu.Unlock()
+		in.mark(name)
 	}
 }
 

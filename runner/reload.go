@@ -97,6 +97,10 @@ func (r *Runner) reload() {
 		r.problem("", err.Error(), "")
 		return
 	}
+	paused, err := r.ledger.Paused()
+	if err != nil {
+		r.problem("", err.Error(), "")
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.stopping {
@@ -111,7 +115,11 @@ func (r *Runner) reload() {
 	for _, a := range g.Agents {
 		st := r.agents[a.Name]
 		if st == nil {
-			if err := r.addAgent(a); err != nil {
+			counts, err := r.ledger.Counts(a.Name)
+			if err == nil {
+				err = r.addAgent(a, counts[a.Name], paused[a.Name])
+			}
+			if err != nil {
 				r.problem(a.Name, err.Error(), "")
 				continue
 			}

@@ -97,7 +97,7 @@ func TestTurnsThroughTheirStates(t *testing.T) {
 	if last, err := l.LastDone("a", 2, 14); err != nil || len(last) != 2 || last[0].ID != "y2" || last[1].ID != "y3" {
 		t.Errorf("last done: %v, %v", last, err)
 	}
-	if c, err := l.Counts(); err != nil || cmp.Diff(map[string]map[State]int{"a": {Done: 6, Refused: 1}}, c) != "" {
+	if c, err := l.Counts(""); err != nil || cmp.Diff(map[string]map[State]int{"a": {Done: 6, Refused: 1}}, c) != "" {
 		t.Errorf("counts %v, %v", c, err)
 	}
 	if over, err := l.Over(Refused, ""); err != nil || len(over) != 1 || over[0].Fingerprint != "f" {

@@ -108,10 +108,11 @@ func (l *Ledger) LastDone(agent string, n int, seq int64) ([]Turn, error) {
 	return list, err
 }
 
-// Counts is how many turns each agent has in each state.
-func (l *Ledger) Counts() (map[string]map[State]int, error) {
+// Counts is how many turns an agent has in each state; an empty name means
+// every agent.
+func (l *Ledger) Counts(agent string) (map[string]map[State]int, error) {
 	counts := map[string]map[State]int{}
-	err := l.query(`SELECT agent, state, count(*) FROM turns GROUP BY agent, state`, nil, func(s *sqlite.Stmt) error {
+	err := l.query(`SELECT agent, state, count(*) FROM turns WHERE ? = '' OR agent = ? GROUP BY agent, state`, []any{agent, agent}, func(s *sqlite.Stmt) error {
 		a := s.ColumnText(0)
 		if counts[a] == nil {
 			counts[a] = map[State]int{}
