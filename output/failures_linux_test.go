@@ -98,6 +98,17 @@ func TestReadOnly(t *testing.T) {
 	})
 }
 
+func TestFileInTheWay(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "output")
+	if err := os.WriteFile(path, []byte("x"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(path).Publish(context.Background(), rating, start, []byte("x"))
+	if !errors.Is(err, unix.ENOTDIR) || !strings.Contains(err.Error(), "not a directory; replace the file by a folder") {
+		t.Errorf("got %v", err)
+	}
+}
+
 const immutableFlag = 0x10 // FS_IMMUTABLE_FL
 
 func setImmutable(t *testing.T, dir string) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -53,6 +54,9 @@ type openFolder struct {
 func openDir(path string) (*openFolder, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
+		if info, serr := os.Stat(path); serr == nil && !info.IsDir() {
+			err = syscall.ENOTDIR // OpenRoot has words of its own for it
+		}
 		return nil, err
 	}
 	self, err := root.Open(".")

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"agentgraph/record"
 	"agentgraph/runner"
 )
 
@@ -42,13 +43,7 @@ func (p *eventPrinter) print(e runner.Event) {
 	if p.json != nil {
 		p.json.Encode(e)
 	}
-	label := e.Agent
-	if len(e.Inputs) > 0 {
-		label += "  " + path.Base(e.Inputs[0])
-		if n := len(e.Inputs) - 1; n > 0 {
-			label += fmt.Sprintf(" (+%d)", n)
-		}
-	}
+	label := eventLabel(e.Agent, e.Inputs)
 	switch e.Kind {
 	case runner.TurnStarted:
 		p.live.update(e.Turn, label, 0)
@@ -65,10 +60,23 @@ func (p *eventPrinter) print(e runner.Event) {
 		p.say(label, "refused", e)
 	case runner.TurnFailed:
 		p.end(e)
-		p.say(label, "failed", e)
+		what := "failed"
+		if e.Message != "" {
+			what += ", " + e.Message
+		}
+		p.say(label, what, e)
 	case runner.TurnRetrying:
 		p.end(e)
-		p.say(label, fmt.Sprintf("attempt %d failed, again in %s", e.Attempt, e.After.Round(time.Millisecond)), e)
+		what := fmt.Sprintf("attempt %d failed, ", e.Attempt)
+		if e.Error != nil && e.Error.Code == record.PublishFailed {
+			what = "publish failed, "
+		}
+		if e.After > 0 {
+			what += "again in " + e.After.Round(time.Millisecond).String()
+		} else {
+			what += e.Message
+		}
+		p.say(label, what, e)
 	case runner.AgentStopped:
 		p.say(e.Agent, "stopped", e)
 	case runner.HopsReached:
@@ -84,6 +92,18 @@ func (p *eventPrinter) print(e runner.Event) {
 			p.say("", "watching", e)
 		}
 	}
+}
+
+// eventLabel names a turn: its agent and its input, or the first of several.
+func eventLabel(agent string, inputs []string) string {
+	label := agent
+	if len(inputs) > 0 {
+		label += "  " + path.Base(inputs[0])
+		if n := len(inputs) - 1; n > 0 {
+			label += fmt.Sprintf(" (+%d)", n)
+		}
+	}
+	return label
 }
 
 func (p *eventPrinter) end(e runner.Event) {

@@ -25,10 +25,10 @@ for each turn. With --once it answers what is pending anywhere in the graph and
 ends.
 
 Each answer is a line on stdout, or with --json every event is an object.
-Ctrl-C finishes the running turns; a second one stops at once, and they are
-done again the next time.
+Ctrl-C finishes the running turns; a second one stops at once. What is left is
+done the next time.
 
-Exit codes: 0 stopped, or with --once everything answered; 1 something failed or
+Exit codes: 0 everything that came was done; 1 with --once: something failed or
 was refused; 2 the graph cannot run; 130 stopped before the work was done.`,
 		Example: `
   agentgraph run mygraph
@@ -63,28 +63,54 @@ func (a *app) run(ctx context.Context, dir, model string, mode watch.Mode, once 
 	if err != nil {
 		return err
 	}
-	var finishing atomic.Bool
+	var stopped atomic.Bool
 	a.signals.finishFirst(func() {
-		finishing.Store(true)
-		fmt.Fprintln(a.stderr, "agentgraph: finishing the running turns; Ctrl-C again stops at once")
+		stopped.Store(true)
 		r.Finish()
+		printer.live.print(a.stderr, "agentgraph: "+finishingText(r.Status())+"\n")
 	})
-	if !once {
-		err = r.Run(ctx)
-		if err == nil && ctx.Err() != nil {
-			return exitWith(exitCancelled)
+	var sum runner.Summary
+	if once {
+		if sum, err = r.Once(ctx); err == nil {
+			fmt.Fprintln(a.stderr, summaryText(sum))
 		}
-		return err
+	} else {
+		err = r.Run(ctx)
+		stopped.Store(true)
 	}
-	sum, err := r.Once(ctx)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(a.stderr, summaryText(sum))
-	if finishing.Load() || ctx.Err() != nil {
+	if n := r.Left(); n > 0 && (stopped.Load() || ctx.Err() != nil) {
+		fmt.Fprintf(a.stderr, "agentgraph: %s left for the next run\n", counted(n, "turn"))
 		return exitWith(exitCancelled)
 	}
 	return exitWith(sum.ExitCode())
+}
+
+// maxNamed bounds the turns that are named when a run is interrupted.
+const maxNamed = 3
+
+// finishingText says which turns are waited for after the first Ctrl-C.
+func finishingText(s runner.Status) string {
+	var names []string
+	for _, ag := range s.Agents {
+		for _, t := range ag.Running {
+			text := eventLabel(ag.Name, t.Inputs)
+			if t.Tokens > 0 {
+				text += fmt.Sprintf(" (%s, %.0f s)", counted(t.Tokens, "token"), t.Elapsed.Seconds())
+			}
+			names = append(names, text)
+		}
+	}
+	if len(names) == 0 {
+		return "stopping"
+	}
+	more := ""
+	if n := len(names) - maxNamed; n > 0 {
+		names, more = names[:maxNamed], fmt.Sprintf(" and %s more", counted(n, "turn"))
+	}
+	return "finishing " + strings.Join(names, ", ") + more + "; Ctrl-C again stops at once"
 }
 
 // summaryText names only what there is to tell.
@@ -99,7 +125,8 @@ func summaryText(s runner.Summary) string {
 		{s.Incomplete, counted(s.Incomplete, "incomplete set")},
 		{s.Unreadable, counted(s.Unreadable, "unreadable file")},
 		{s.Stopped, counted(s.Stopped, "agent") + " stopped by wrong settings"},
-		{s.Held, fmt.Sprintf("%d held", s.Held)},
+		{s.Held, fmt.Sprintf("%d held because the answer or its record cannot be written; the next run tries again", s.Held)},
+		{s.Paused, fmt.Sprintf("%d waiting for a paused agent", s.Paused)},
 	} {
 		if p.n > 0 {
 			parts = append(parts, p.text)

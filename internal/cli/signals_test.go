@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -50,14 +52,24 @@ func TestInterrupt(t *testing.T) {
 		signals int
 		want    int
 		answers int
+		inputs  int
+		says    string
 	}{
-		{"the first finishes the turn", []string{"run"}, "700ms", 1, 0, 1},
-		{"the second stops at once", []string{"run"}, "10m", 2, 130, 0},
-		{"once, finished early", []string{"run", "--once"}, "700ms", 1, 130, 1},
-		{"once, stopped at once", []string{"run", "--once"}, "10m", 2, 130, 0},
+		{"the first finishes the turn", []string{"run"}, "700ms", 1, 0, 1, 1, ""},
+		{"the second stops at once", []string{"run"}, "10m", 2, 130, 0, 1, "1 turn left for the next run"},
+		{"the first leaves what has not begun", []string{"run"}, "700ms", 1, 130, 1, 3, "2 turns left for the next run"},
+		{"once, nothing left", []string{"run", "--once"}, "700ms", 1, 0, 1, 1, "1 completed"},
+		{"once, finished early", []string{"run", "--once"}, "700ms", 1, 130, 1, 2, "1 turn left for the next run"},
+		{"once, stopped at once", []string{"run", "--once"}, "10m", 2, 130, 0, 1, "1 turn left for the next run"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			graph, model := slowGraph(t, tt.delay)
+			for i := 1; i < tt.inputs; i++ {
+				name := filepath.Join(graph, "agents", "slow", "input", "b"+strconv.Itoa(i)+".txt")
+				if err := os.WriteFile(name, []byte(name), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
 			cmd := program(t, append(tt.args, "--json", "--model", model, graph)...)
 			out, err := cmd.StdoutPipe()
 			if err != nil {
@@ -72,11 +84,25 @@ func TestInterrupt(t *testing.T) {
 			}
 			waitFor(t, out, `"event":"started"`)
 			cmd.Process.Signal(os.Interrupt)
-			waitFor(t, stderr, "finishing the running turns")
+			// It says what it waits for, and what to do about that.
+			lines := bufio.NewScanner(stderr)
+			var said strings.Builder
+			for lines.Scan() {
+				fmt.Fprintln(&said, lines.Text())
+				if strings.Contains(lines.Text(), "finishing slow  ") && strings.Contains(lines.Text(), ".txt") && strings.HasSuffix(lines.Text(), "; Ctrl-C again stops at once") {
+					break
+				}
+			}
 			if tt.signals == 2 {
 				cmd.Process.Signal(os.Interrupt)
 			}
+			for lines.Scan() {
+				fmt.Fprintln(&said, lines.Text())
+			}
 			code := exitCode(t, cmd.Wait())
+			if !strings.Contains(said.String(), tt.says) || strings.Contains(said.String(), "again in") {
+				t.Errorf("it says %q, want %q", said.String(), tt.says)
+			}
 			if code != tt.want {
 				t.Errorf("exit code %d, want %d", code, tt.want)
 			}
@@ -87,7 +113,7 @@ func TestInterrupt(t *testing.T) {
 			if len(entries) != tt.answers {
 				t.Errorf("%d answers, want %d: %v", len(entries), tt.answers, entries)
 			}
-			if tt.answers == 1 {
+			if tt.want == 0 {
 				return
 			}
 			// What was stopped is done the next time.
@@ -96,7 +122,7 @@ func TestInterrupt(t *testing.T) {
 				t.Fatal(err)
 			}
 			b, err := program(t, "run", "--once", "--model", "script:"+again, graph).CombinedOutput()
-			if err != nil || !bytes.Contains(b, []byte("1 completed")) {
+			if err != nil || !bytes.Contains(b, []byte(strconv.Itoa(tt.inputs-tt.answers)+" completed")) {
 				t.Errorf("the next run: %v\n%s", err, b)
 			}
 		})
