@@ -2,7 +2,10 @@ package agents
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"agentgraph/record"
 )
@@ -32,16 +35,35 @@ type Finding struct {
 func (f Finding) String() string {
 	var b strings.Builder
 	if f.File != "" {
-		b.WriteString(f.File)
+		b.WriteString(Printable(f.File))
 		if f.Line > 0 {
 			fmt.Fprintf(&b, ":%d:%d", f.Line, max(f.Col, 1))
 		}
 		b.WriteString(": ")
 	}
-	b.WriteString(f.Msg)
+	b.WriteString(Printable(f.Msg))
 	if f.Hint != "" {
 		b.WriteString("; ")
-		b.WriteString(f.Hint)
+		b.WriteString(Printable(f.Hint))
+	}
+	return b.String()
+}
+
+// Printable is a text on one line that does nothing to a terminal: what does
+// not print is written as an escape, such as \n, \x1b or \u202e. All paths
+// and messages that people see go through it; what prints stays as it is.
+func Printable(s string) string {
+	plain := func(r rune, n int) bool { return unicode.IsPrint(r) && (r != utf8.RuneError || n > 1) }
+	var b strings.Builder
+	for at := 0; at < len(s); {
+		r, n := utf8.DecodeRuneInString(s[at:])
+		if plain(r, n) {
+			b.WriteString(s[at : at+n])
+		} else {
+			q := strconv.Quote(s[at : at+n])
+			b.WriteString(q[1 : len(q)-1])
+		}
+		at += n
 	}
 	return b.String()
 }

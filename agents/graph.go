@@ -19,6 +19,8 @@ type Graph struct {
 	// Agents are sorted by name, those that cannot run among them.
 	Agents   []*Agent
 	Findings []Finding
+
+	places map[string]place // of the keys of agentgraph.yaml
 }
 
 // Agent is one agent folder. Its paths are absolute and, where they exist,
@@ -36,6 +38,8 @@ type Agent struct {
 
 	root   string
 	places map[string]place
+	// modelText is model: as the settings have it; empty with --model.
+	modelText string
 }
 
 // Agent returns the agent of that name, or nil.

@@ -172,6 +172,7 @@ func (l *loader) graphFile() {
 	if len(errs) > 0 {
 		l.broken = errs[0]
 	}
+	l.g.places = places
 	l.g.Settings = GraphSettings{
 		Rescan: time.Duration(or(l.file.Rescan, Duration(30*time.Second))),
 		Watch:  or(l.file.Watch, "auto"),
@@ -301,7 +302,9 @@ func (l *loader) chooseModel(a *Agent, stop func(...*Error)) {
 	_, own := a.places["model"]
 	if l.opt.Model != "" {
 		name = l.opt.Model
-	} else if name == "" {
+	} else if name != "" {
+		a.modelText = name
+	} else {
 		name = l.opt.DefaultModel
 	}
 	a.Settings.Model = name

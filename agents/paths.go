@@ -39,6 +39,13 @@ func inside(root, path string) bool {
 	return path == root || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+string(filepath.Separator))
 }
 
+// LeadsOut reports whether path exists and lies, with all links followed,
+// outside root, itself without links.
+func LeadsOut(root, path string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	return err == nil && !inside(root, real)
+}
+
 // Rel is path relative to the graph, with forward slashes; a path outside is
 // returned as it is.
 func (g *Graph) Rel(path string) string { return rel(g.Root, path) }

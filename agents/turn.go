@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"agentgraph/constraint"
 	"agentgraph/record"
@@ -107,11 +106,9 @@ func (a *Agent) checkInput(in Input) *Error {
 	if in.size() > int64(a.Settings.InputBytes) {
 		return inputTooLarge(a.Name, in.Path, in.size(), a.Settings.InputBytes)
 	}
-	if at := notText(in.Data); at >= 0 {
+	if msg, hint := turn.NotText("the input", in.Data); msg != "" {
 		return &Error{Code: record.InputNotText, Finding: Finding{
-			File: in.Path, Severity: SeverityError, Agent: a.Name,
-			Msg:  fmt.Sprintf("the input is not text: byte %d is not UTF-8 or is a zero byte", at),
-			Hint: "drop a text file in UTF-8",
+			File: in.Path, Severity: SeverityError, Agent: a.Name, Msg: msg, Hint: hint,
 		}}
 	}
 	return nil
@@ -123,18 +120,6 @@ func inputTooLarge(agent, path string, n int64, limit int) *Error {
 		Msg:  fmt.Sprintf("the input has %d bytes, more than input_bytes allows (%d)", n, limit),
 		Hint: "split it, or raise limits: input_bytes",
 	}}
-}
-
-// notText is the offset of the first byte that text cannot have, or -1.
-func notText(data []byte) int {
-	for i := 0; i < len(data); {
-		r, n := utf8.DecodeRune(data[i:])
-		if r == 0 || r == utf8.RuneError && n == 1 {
-			return i
-		}
-		i += n
-	}
-	return -1
 }
 
 // system returns the texts of system/: the files that are text and no
@@ -165,7 +150,7 @@ func (a *Agent) system() ([]string, error) {
 		if err != nil {
 			return nil, a.systemError(path, "the file cannot be read: "+unpath(err).Error(), "make it readable, or move it out of system")
 		}
-		if notText(data) >= 0 {
+		if why, _ := turn.NotText("", data); why != "" {
 			continue
 		}
 		if text := strings.TrimRight(string(data), "\r\n"); text != "" {
@@ -186,25 +171,36 @@ func (a *Agent) schema(req *turn.Request) error {
 	if _, err := os.Lstat(a.SystemDir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	file, err := schemafile.Find(a.SystemDir, schemafile.WithMaxBytes(int64(a.Settings.Constraint.Limits.OrStandard().SchemaBytes)))
+	file, err := schemafile.Find(a.SystemDir, schemafile.WithCheck(a.staysInside),
+		schemafile.WithMaxBytes(int64(a.Settings.Constraint.Limits.OrStandard().SchemaBytes)))
 	if err != nil {
 		return a.schemaError(err)
 	}
 	if file == nil {
 		return nil
 	}
-	if real, err := filepath.EvalSymlinks(file.Path); err != nil || !inside(a.root, real) {
-		return &Error{Code: record.OutsideGraph, Finding: Finding{
-			File: rel(a.root, file.Path), Severity: SeverityError, Agent: a.Name,
-			Msg: "the schema file is a link that leads out of the graph", Hint: "copy the file into system",
-		}}
-	}
 	req.Spec = &constraint.Spec{Kind: file.Kind(), Source: file.Source, File: rel(a.root, file.Path)}
 	req.SchemaFile = filepath.Base(file.Path)
 	return nil
 }
 
+// staysInside refuses a schema file that is a link out of the graph, before a
+// byte of what it leads to is read.
+func (a *Agent) staysInside(path string) error {
+	if !LeadsOut(a.root, path) {
+		return nil
+	}
+	return &Error{Code: record.OutsideGraph, Finding: Finding{
+		File: rel(a.root, path), Severity: SeverityError, Agent: a.Name,
+		Msg: "the schema file is a link that leads out of the graph", Hint: "copy the file into system",
+	}}
+}
+
 func (a *Agent) schemaError(err error) error {
+	var own *Error
+	if errors.As(err, &own) {
+		return own
+	}
 	e := &Error{Code: record.SchemaRefused, Cause: err, Finding: Finding{
 		File: rel(a.root, a.SystemDir), Severity: SeverityError, Agent: a.Name, Msg: err.Error(),
 	}}
@@ -255,6 +251,11 @@ func (a *Agent) Fingerprint() string {
 	for _, e := range entries {
 		put(e.Name())
 		path := filepath.Join(a.SystemDir, e.Name())
+		if LeadsOut(a.root, path) {
+			target, _ := os.Readlink(path) // what it leads to is not read
+			put("out " + target)
+			continue
+		}
 		// Never open what is no file: a FIFO would block.
 		info, err := os.Stat(path)
 		if err != nil || !info.Mode().IsRegular() {

@@ -86,8 +86,8 @@ func TestTurnRefusals(t *testing.T) {
 		code        record.Code
 		want        string
 	}{
-		{"no text", "", []Input{{Path: "in/x", Data: []byte("ab\xff")}}, record.InputNotText, "in/x: the input is not text: byte 2 is not UTF-8 or is a zero byte; drop a text file in UTF-8"},
-		{"a zero byte", "", []Input{{Path: "in/x", Data: []byte("a\x00")}}, record.InputNotText, "byte 1"},
+		{"no text", "", []Input{{Path: "in/x", Data: []byte("ab\xff")}}, record.InputNotText, "in/x: the input is not UTF-8: the byte at offset 2 is 0xFF; save it as UTF-8; if it is no text at all, it cannot be answered"},
+		{"a zero byte", "", []Input{{Path: "in/x", Data: []byte("a\x00")}}, record.InputNotText, "binary, not text: the byte at offset 1 is zero"},
 		{"too large", "", []Input{{Path: "in/x", Data: []byte("12345678901")}}, record.InputTooLarge, "in/x: the input has 11 bytes, more than input_bytes allows (10); split it, or raise limits: input_bytes"},
 		{"too large to keep", "", []Input{{Path: "in/x", Size: 1 << 40}}, record.InputTooLarge, "1099511627776 bytes"},
 		{"too large together", "", []Input{{Path: "x", Data: []byte("1")}, {Path: "y", Data: []byte("2")}}, record.InputTooLarge, "the input has 16 bytes"},

@@ -35,22 +35,38 @@ func (f *File) Kind() Kind { return f.Name.Kind() }
 // Option changes how files are read.
 type Option func(*options)
 
-type options struct{ maxBytes int64 }
+type options struct {
+	maxBytes int64
+	check    func(path string) error
+}
 
 // WithMaxBytes sets the size above which a file is refused.
 func WithMaxBytes(n int64) Option { return func(o *options) { o.maxBytes = n } }
+
+// WithCheck is asked about the file that was found before anything of it is
+// read; its error is the error of Find.
+func WithCheck(check func(path string) error) Option { return func(o *options) { o.check = check } }
 
 // Times a folder or file that changes while it is read is read again.
 const tries = 5
 
 // Find reads the schema file of a system folder; nil and no error mean that
 // the folder has none. The error is an *Error. Links are followed; whether
-// they stay inside a graph is for the caller to check.
+// they stay inside a graph is for WithCheck to say.
 func Find(systemDir string, opts ...Option) (*File, error) {
+	o := options{}
+	for _, opt := range opts {
+		opt(&o)
+	}
 	for try := 1; ; try++ {
 		name, err := find(systemDir)
 		if name == "" || err != nil {
 			return nil, err
+		}
+		if o.check != nil {
+			if err := o.check(filepath.Join(systemDir, name)); err != nil {
+				return nil, err
+			}
 		}
 		file, err := Read(filepath.Join(systemDir, name), opts...)
 		if try < tries && errors.Is(err, fs.ErrNotExist) {

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"agentgraph/constraint"
 	"agentgraph/model"
@@ -41,9 +40,8 @@ func (r *run) admit() *record.Error {
 		return &record.Error{Code: record.SettingsInvalid,
 			Message: fmt.Sprintf("limits: model_calls is %d", req.ModelCalls), Hint: "set it to 1 or more"}
 	}
-	if !utf8.ValidString(req.User) {
-		return &record.Error{Code: record.InputNotText, Message: "the input is not UTF-8 text",
-			Hint: "convert it to UTF-8, or put a text file in its place"}
+	if msg, hint := NotText("the input", []byte(req.User)); msg != "" {
+		return &record.Error{Code: record.InputNotText, Message: msg, Hint: hint}
 	}
 	r.budget = req.maxTokens()
 	r.msgs = Messages(req)
