@@ -169,12 +169,13 @@ func (d dialect) node(b *strings.Builder, n *bnode, level int) {
 	}
 }
 
-// set writes a class; one that goes up to the last character as what it
-// leaves out.
+// set writes a class; one that leaves out ASCII only, as what it leaves out.
+// llama.cpp takes the first byte of a character for a left-out one when it
+// can begin one, so other characters are never left out.
 func (d dialect) set(b *strings.Builder, pairs []rune) {
 	b.WriteByte('[')
 	if pairs[len(pairs)-1] == utf8.MaxRune && pairs[0] != utf8.MaxRune {
-		if out := (runeSet{pairs: pairs}).negate().pairs; len(out) > 0 {
+		if out := (runeSet{pairs: pairs}).negate().pairs; len(out) > 0 && out[len(out)-1] <= unicode.MaxASCII {
 			b.WriteByte('^')
 			pairs = out
 		}

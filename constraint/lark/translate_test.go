@@ -113,6 +113,8 @@ func TestTranslationsRefuse(t *testing.T) {
 		{"%llguidance {\"ignore_once\": true, \"allow_initial_skip\": true}\n%ignore \" \"\nstart: \"a\" \"b\"\n", []string{"ab", " a b"}, []string{"  ab", "a  b"}, ""},
 		{"%ignore \" \"\nstart: \"a\" %lark {\n  %ignore \"_\"\n  start: \"b\" \"c\"\n} \"d\"\n", []string{"abcd", "ab_c d"}, []string{"a bcd", "ab cd", "abc_d"}, ""},
 		{"start: /[^a-y\\n]|\\n\\n/ /\\d/ /./s\n", []string{"z1x", "\n\n٣\n", "é5日"}, []string{"a1x", "\n1x", "zx1"}, ""},
+		{"start: /[^a]/ /[^é]/\n", []string{"bè", "éa"}, []string{"aè", "bé"},
+			"root ::= start\nstart ::= [^a] [\\u0000-èê-\\U0010FFFF]\n"},
 		{"start: \"ſ\"i \"K\"i /(?i)é/\n", []string{"skÉ", "ſ\u212Aé"}, []string{"ske", "xké"}, ""},
 		{"start: /[]^\\-\\[\\\\\"]/ \"\\\"\\\\\\n\\u0001f\"\n", []string{"]\"\\\n\x01f", "^\"\\\n\x01f", "-\"\\\n\x01f", "[\"\\\n\x01f", "\\\"\\\n\x01f", "\"\"\\\n\x01f"}, []string{"a\"\\\n\x01f"}, ""},
 		{"start: %regex {\"substring_words\": \"a b c\"}\n", []string{"", "a", "a b", " b c", "a b c"}, []string{"ac", "b a", "a b c "}, ""},
