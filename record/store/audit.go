@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/gofrs/flock"
 )
 
 // MaxAuditLine bounds one line of the audit log, its line feed included.
@@ -27,7 +29,7 @@ type Audit struct {
 
 	mu      sync.Mutex
 	file    *os.File
-	torn    bool // the last line may lack its end
+	lock    *flock.Flock // of file, held while a line is written
 	secrets *strings.Replacer
 }
 
@@ -86,15 +88,20 @@ func (a *Audit) Append(event any) error {
 	if err := a.open(); err != nil {
 		return err
 	}
-	if a.torn {
-		line = "\n" + line
+	if err := a.lock.Lock(); err != nil {
+		return fmt.Errorf("locking %s: %w", a.path, err)
 	}
-	n, err := a.file.WriteString(line)
+	defer a.lock.Unlock()
+	torn, err := cutOff(a.file)
 	if err != nil {
-		a.torn = a.torn || n > 0
 		return err
 	}
-	a.torn = false
+	if torn {
+		line = "\n" + line
+	}
+	if _, err := a.file.WriteString(line); err != nil {
+		return err
+	}
 	if a.sync {
 		if err := a.file.Sync(); err != nil {
 			return err
@@ -123,20 +130,23 @@ func (a *Audit) open() error {
 	if err != nil {
 		return err
 	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return err
-	}
-	a.torn = false
-	if size := info.Size(); size > 0 && info.Mode().IsRegular() {
-		last := make([]byte, 1)
-		if _, err := f.ReadAt(last, size-1); err == nil && last[0] != '\n' {
-			a.torn = true
-		}
-	}
-	a.file = f
+	a.file, a.lock = f, flock.New(a.path, flock.SetPermissions(0o600))
 	return nil
+}
+
+// cutOff reports whether the last line lacks its end because its writer died.
+// Without the lock it could be a line that is being written: the size of a
+// file grows while a write goes on.
+func cutOff(f *os.File) (bool, error) {
+	info, err := f.Stat()
+	if err != nil || info.Size() == 0 || !info.Mode().IsRegular() {
+		return false, err
+	}
+	last := make([]byte, 1)
+	if _, err := f.ReadAt(last, info.Size()-1); err != nil {
+		return false, err
+	}
+	return last[0] != '\n', nil
 }
 
 // Close closes the log; Append opens it again.
