@@ -1,7 +1,6 @@
 package lark
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 )
@@ -295,9 +294,6 @@ func (g *Grammar) Schemas() []*JSON {
 	})
 	return out
 }
-
-// Raw returns the schema as JSON.
-func (x *JSON) Raw() json.RawMessage { return json.RawMessage(x.Source) }
 
 // Rules calls f for every rule, also of nested grammars.
 func (g *Grammar) Rules(f func(*Rule)) {

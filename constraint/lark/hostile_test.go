@@ -9,7 +9,7 @@ import (
 // TestHostile reads sources that are small and would be slow or deep for a
 // careless reader: each takes a moment, or minutes when something is quadratic.
 func TestHostile(t *testing.T) {
-	const size = MaxSize / 4
+	const size = MaxSize / 16
 	fill := func(s string) string { return strings.Repeat(s, size/len(s)) }
 	chain := func(name string) string {
 		var b strings.Builder

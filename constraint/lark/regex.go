@@ -39,17 +39,6 @@ type rnode struct {
 	look string
 }
 
-// runeSet is a set of characters as sorted pairs [from, to, from, to, …].
-type runeSet struct {
-	pairs []rune
-	// bytes says that the pairs are byte values (Unicode is off).
-	bytes bool
-	// seen holds the long sets that were added, by their first pair.
-	seen []*rune
-	// unknown names a Unicode property this package has no table for.
-	unknown string
-}
-
 // rerror is a fault at a byte offset of the source.
 type rerror struct {
 	at        int
