@@ -157,16 +157,25 @@ type Capabilities struct {
 	// its engine then holds them to a mask.
 	CallFormat constraint.CallFormat
 	Streaming  bool
-	Context   int // tokens; 0: not known
-	Parallel  int // requests served at once; at least 1
+	Context    int // tokens; 0: not known
+	Parallel   int // requests served at once; at least 1
 }
 
 // Identity names a model in a record.
 type Identity struct {
-	Engine        string `json:"engine"` // "llama.cpp", "script", "vllm" …
-	Name          string `json:"name"`   // file name, or the server's model name
+	Engine        string `json:"engine"`          // "llama.cpp", "script", "vllm" …
+	Name          string `json:"name"`            // file name, or the server's model name
+	Alias         string `json:"alias,omitempty"` // what the settings call it
 	WeightsSHA256 string `json:"weights_sha256,omitempty"`
 	Server        string `json:"server,omitempty"` // without user info or query
+}
+
+// String is the name that people know the model by.
+func (i Identity) String() string {
+	if i.Alias != "" {
+		return i.Alias
+	}
+	return i.Name
 }
 
 // Model generates replies.

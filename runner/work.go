@@ -198,7 +198,7 @@ func (r *Runner) attempt(st *agentState, j *job, req *turn.Request) *record.Reco
 	if r.cfg.Models != nil {
 		m, err := r.cfg.Models.Model(ctx, st.settings().ModelSpec.Name)
 		if err != nil {
-			return turn.Refuse(req, &record.Error{Code: record.ModelUnavailable, Message: err.Error(), Hint: "see that the model's file is there; agentgraph doctor says more"})
+			return turn.Refuse(req, turn.Unavailable(err))
 		}
 		req.Model = m
 		r.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"agentgraph/constraint"
 	"agentgraph/model"
@@ -103,8 +104,7 @@ func (r *run) fail(ctx context.Context, e *model.Error) {
 		switch e.Kind {
 		// Nothing was generated: a refusal, not an outcome.
 		case model.ContextOverflow:
-			r.rec.Error = &record.Error{Code: record.ContextOverflow, Message: e.Error(),
-				Hint: "shorten the input or the prompt, or raise the model's context"}
+			r.rec.Error = modelFault(e)
 			return
 		case model.Capability:
 			r.rec.Error = refusal(e, record.CapabilityMissing)
@@ -124,9 +124,8 @@ func (r *run) fail(ctx context.Context, e *model.Error) {
 			Hint: "simplify the grammar where the answer broke off"}
 		return
 	}
-	code, hint := modelCode(e)
-	r.outcome(e.Partial, record.Outcome{Status: record.Failed, Code: code, Delivery: e.Delivery})
-	r.rec.Error = &record.Error{Code: code, Message: e.Error(), Hint: hint, Retry: e.Retry}
+	r.rec.Error = modelFault(e)
+	r.outcome(e.Partial, record.Outcome{Status: record.Failed, Code: r.rec.Error.Code, Delivery: e.Delivery})
 }
 
 // ended tells a turn that ran out of time or was cancelled from one that
@@ -158,16 +157,37 @@ func (r *run) endedError(status record.Status, again bool) *record.Error {
 		Hint: "raise timeout:, lower sampling.max_tokens, or use a faster model", Retry: again}
 }
 
-func modelCode(e *model.Error) (record.Code, string) {
-	switch e.Kind {
-	case model.Unavailable:
-		return record.ModelUnavailable, "see that the model's file or server is there; agentgraph check and agentgraph doctor say more"
-	case model.ContextOverflow:
-		return record.ContextOverflow, "shorten the input or the prompt, or raise the model's context"
-	case model.Refused:
-		return record.ServerRefusal, "change the prompt, or use another model"
-	case model.Capability:
-		return record.CapabilityMissing, "use another model, or allow it with output.enforce: validate"
+// Unavailable says in a record that a model cannot be had.
+func Unavailable(err error) *record.Error {
+	e := &record.Error{Code: record.ModelUnavailable, Message: err.Error(),
+		Hint: "see that the model's file or server is there; agentgraph check and agentgraph doctor say more"}
+	takeHint(e)
+	return e
+}
+
+// takeHint makes the advice that ends a message, after a semicolon, the hint:
+// who failed knows better what to do than who tells of it.
+func takeHint(e *record.Error) {
+	if msg, hint, ok := strings.Cut(e.Message, "; "); ok {
+		e.Message, e.Hint = msg, hint
 	}
-	return record.ModelError, ""
+}
+
+func modelFault(m *model.Error) *record.Error {
+	e := &record.Error{Code: record.ModelError, Message: m.Error(), Retry: m.Retry}
+	switch m.Kind {
+	case model.Unavailable:
+		e = Unavailable(m)
+		e.Retry = m.Retry
+	case model.ContextOverflow:
+		e.Code, e.Hint = record.ContextOverflow, "shorten the input or the prompt, or raise the model's context"
+		takeHint(e)
+	case model.Refused:
+		// These are a server's own words.
+		e.Code, e.Hint = record.ServerRefusal, "change the prompt, or use another model"
+	case model.Capability:
+		e.Code, e.Hint = record.CapabilityMissing, "use another model, or allow it with output.enforce: validate"
+		takeHint(e)
+	}
+	return e
 }

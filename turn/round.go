@@ -85,7 +85,7 @@ func (r *run) held(resp *model.Response) *model.Error {
 	}
 	if r.con.Options().Enforce != constraint.EnforceValidate {
 		return &model.Error{
-			Kind: model.Failed, Delivery: model.ResponseReceived, Partial: resp, Model: r.req.Model.Identity().Name,
+			Kind: model.Failed, Delivery: model.ResponseReceived, Partial: resp, Model: r.req.Model.Identity().String(),
 			Err: fmt.Errorf("the engine answered without the constraint it was given (%q instead of %q)", did, r.promised),
 		}
 	}

@@ -228,3 +228,28 @@ func TestAnswerIsUTF8(t *testing.T) {
 		t.Errorf("got %+v", rec.Outcome)
 	}
 }
+
+// An error has one piece of advice: that of who failed, where it gives some.
+func TestOneHint(t *testing.T) {
+	for _, tt := range []struct {
+		kind      model.ErrorKind
+		err       string
+		msg, hint string
+	}{
+		{model.ContextOverflow, "the prompt is too long; shorten it", "model m: the prompt is too long", "shorten it"},
+		{model.ContextOverflow, "the prompt is too long", "model m: the prompt is too long", "shorten the input or the prompt, or raise the model's context"},
+		{model.Unavailable, "the file is cut short; fetch it again", "model m: the file is cut short", "fetch it again"},
+		{model.Unavailable, "connection refused", "model m: connection refused", "see that the model's file or server is there; agentgraph check and agentgraph doctor say more"},
+		{model.Refused, "no; never", "model m: no; never", "change the prompt, or use another model"},
+		{model.Failed, "one; two", "model m: one; two", ""},
+	} {
+		m := &wrapped{Model: scripted(t, "replies: [{text: a}]")}
+		m.generate = func(context.Context, *model.Request) (*model.Response, error) {
+			return nil, &model.Error{Kind: tt.kind, Delivery: model.NotSent, Model: "m", Err: errors.New(tt.err)}
+		}
+		rec := run(t, context.Background(), &turn.Request{Model: m, User: "hi"})
+		if rec.Error == nil || rec.Error.Message != tt.msg || rec.Error.Hint != tt.hint {
+			t.Errorf("%s %q: %+v", tt.kind, tt.err, rec.Error)
+		}
+	}
+}

@@ -48,7 +48,7 @@ func (r *run) openTools(ctx context.Context) *record.Error {
 	caps := req.Model.Capabilities()
 	if !caps.Tools {
 		return &record.Error{Code: record.CapabilityMissing,
-			Message: fmt.Sprintf("the model %s declares no tools, and tools: lists some", req.Model.Identity().Name),
+			Message: fmt.Sprintf("the model %s declares no tools, and tools: lists some", req.Model.Identity()),
 			Hint:    "use a model that can call tools, or remove tools:"}
 	}
 	box := req.Toolbox
