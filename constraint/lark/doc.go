@@ -17,8 +17,9 @@
 //   - text that is malformed where start does not reach;
 //   - a source over [MaxSize].
 //
-// The compile limits of llguidance (lexer fuel, grammar size) and the JSON
-// Schemas inside %json are left to llguidance. A byte-order mark is dropped,
+// The compile limits of llguidance (lexer fuel, grammar size), the JSON Schemas
+// inside %json, the names of special tokens and the values of Unicode
+// properties that Go has no table for are left to llguidance. A byte-order mark is dropped,
 // CRLF is a line end.
 //
 // Errors are of type [*Error]; Parse reports the first one only. Columns

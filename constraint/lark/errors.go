@@ -66,7 +66,6 @@ const (
 	cGrammar   = "grammar reference"
 	cAnd       = "&"
 	cNot       = "~"
-	cIgnore    = "%ignore"
 	cStart     = "no start"
 	cUndefined = "undefined name"
 	cDuplicate = "duplicate name"
@@ -76,8 +75,6 @@ const (
 	cUnused    = "unused name"
 	cLazy      = "lazy"
 	cLeft      = "left recursion"
-	cEmptyLoop = "empty repetition"
-	cInTok     = "terminal"
 )
 
 // short cuts a piece of source to something that fits into a message.
