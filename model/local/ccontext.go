@@ -25,12 +25,13 @@ type cells struct {
 	ptr     *C.ag_context
 	mem     C.llama_memory_t
 	unified bool
+	msg     [512]C.char // of the last failed decode
 }
 
 type cellOptions struct {
 	total, batch, chunk, seqs, outputs int
 	threads                            int
-	flash, unified, bf16               bool
+	flash, unified                     bool
 }
 
 func newCells(w *weights, opt cellOptions) (*cells, error) {
@@ -41,9 +42,6 @@ func newCells(w *weights, opt cellOptions) (*cells, error) {
 	}
 	if opt.flash {
 		p.flash_attn = -1
-		if opt.bf16 {
-			p.bf16_values = 1
-		}
 	}
 	if opt.unified {
 		p.kv_unified = 1
@@ -108,11 +106,10 @@ var (
 )
 
 func (c *cells) decode(b *batch) error {
-	var msg [512]C.char
 	rc := C.ag_decode(c.ptr, C.int32_t(b.len()),
 		(*C.llama_token)(unsafe.Pointer(unsafe.SliceData(b.token))), (*C.llama_pos)(unsafe.Pointer(unsafe.SliceData(b.pos))),
 		(*C.llama_seq_id)(unsafe.Pointer(unsafe.SliceData(b.seq))), (*C.int8_t)(unsafe.Pointer(unsafe.SliceData(b.logits))),
-		&msg[0], C.size_t(len(msg)))
+		&c.msg[0], C.size_t(len(c.msg)))
 	switch {
 	case rc == 0:
 		return nil
@@ -121,7 +118,7 @@ func (c *cells) decode(b *batch) error {
 	case rc == 2:
 		return errAborted
 	default:
-		return fmt.Errorf("llama.cpp cannot decode a step (%d): %s", rc, C.GoString(&msg[0]))
+		return fmt.Errorf("llama.cpp cannot decode a step (%d): %s", rc, C.GoString(&c.msg[0]))
 	}
 }
 
@@ -173,4 +170,10 @@ func (c *cells) sample(row int, mask []uint32, s *sampler) (int32, error) {
 // in logits.
 func (c *cells) margin(row int, mask []uint32, token int32) float32 {
 	return float32(C.ag_margin(c.ptr, C.int32_t(row), (*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(mask))), C.size_t(len(mask)), C.llama_token(token)))
+}
+
+// plainLoop decodes n tokens of sequence 0 greedily without leaving the native
+// side, for comparison, and returns how many it did.
+func (c *cells) plainLoop(token int32, pos, n int) int {
+	return int(C.ag_plain_loop(c.ptr, C.llama_token(token), C.llama_pos(pos), C.int32_t(n)))
 }

@@ -35,13 +35,9 @@ type Without struct {
 	PrefixReuse    bool // every prompt is decoded whole
 	Repack         bool // weights stay as the file has them
 	FlashAttention bool
-	// BF16Values: values of the cache in float16 instead of bfloat16, which
-	// llama.cpp's attention on a CPU reads twice as fast and models are
-	// trained in.
-	BF16Values   bool
-	Pace         bool // always Threads threads, however busy the machine is
-	UnifiedCache bool // each sequence has its own part of the cache
-	MaskOverlap  bool // masks are computed after the step, not during it
+	Pace           bool // always Threads threads, however busy the machine is
+	UnifiedCache   bool // each sequence has its own part of the cache
+	MaskOverlap    bool // masks are computed after the step, not during it
 }
 
 // DefaultContext bounds Context where the caller leaves it open; memory for

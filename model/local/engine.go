@@ -73,7 +73,6 @@ func newEngine(w *weights, cfg Config) (*engine, error) {
 	c, err := newCells(w, cellOptions{
 		total: total, batch: stepTokens, chunk: stepTokens, seqs: seqs, outputs: max(seqs, cfg.Parallel),
 		threads: cfg.Threads, flash: !cfg.Without.FlashAttention, unified: !cfg.Without.UnifiedCache,
-		bf16: !cfg.Without.BF16Values && cfg.GPULayers == 0,
 	})
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ type local struct {
 	context  int
 	weights  *weights
 	tokens   *tokens
-	vocab    *vocabulary
+	vocab    func() (*vocabulary, error) // waits until it is there
 	template *template
 	calls    constraint.CallFormat // as the template writes them
 	thinker  thinker
@@ -93,36 +93,31 @@ func open(cfg Config) (_ *local, err error) {
 	}
 
 	// The token trie is built from a second, small load of the vocabulary
-	// alone while the weights are read.
-	type loaded struct {
-		v   *vocabulary
-		err error
-	}
-	side := make(chan loaded, 1)
-	go func() {
-		v, err := openVocabulary(cfg.Path)
-		side <- loaded{v, err}
+	// alone while the weights are read and the first prompt is decoded.
+	l := &local{cfg: cfg, name: filepath.Base(cfg.Path), parts: parts, context: cfg.Context}
+	l.vocab = inBackground(func() (*vocabulary, error) { return openVocabulary(cfg.Path) })
+	defer func() {
+		if err != nil {
+			l.engine.stop()
+			v, _ := l.vocab()
+			v.free()
+			l.weights.free()
+		}
 	}()
 	w, err := loadWeights(cfg.Path, loadOptions{gpuLayers: cfg.GPULayers, repack: !cfg.Without.Repack})
-	l := &local{cfg: cfg, name: filepath.Base(cfg.Path), parts: parts, context: cfg.Context, weights: w}
-	if err == nil {
-		err = w.usable()
-	}
-	if err == nil {
-		l.engine, err = newEngine(w, cfg)
-	}
-	got := <-side
-	l.vocab = got.v
-	if err == nil {
-		err = got.err
-	}
 	if err != nil {
-		l.engine.stop()
-		l.vocab.free()
-		w.free()
 		return nil, err
 	}
-	l.tokens = l.vocab.tokens
+	l.weights = w
+	if err := w.usable(); err != nil {
+		return nil, err
+	}
+	if l.tokens = w.tokens(); len(l.tokens.ends) == 0 {
+		return nil, errors.New("the file names no token that ends an answer (tokenizer.ggml.eos_token_id); convert the model again")
+	}
+	if l.engine, err = newEngine(w, cfg); err != nil {
+		return nil, err
+	}
 	source := cfg.Template
 	if source == "" {
 		source = w.chatTemplate()
@@ -130,9 +125,6 @@ func open(cfg Config) (_ *local, err error) {
 	l.template = newTemplate(source, l.tokens.bosText, l.tokens.eosText, renderTemplate)
 	l.calls = model.DetectCallFormat(l.template.source)
 	if l.thinker, err = newThinker(l.template.source, l.tokens, l.weights.tokenize); err != nil {
-		l.engine.stop()
-		l.vocab.free()
-		w.free()
 		return nil, err
 	}
 	l.hash = sync.OnceValue(func() string {
@@ -144,12 +136,26 @@ func open(cfg Config) (_ *local, err error) {
 	return l, nil
 }
 
+// inBackground runs f at once; the function it returns waits for the result.
+func inBackground[T any](f func() (T, error)) func() (T, error) {
+	var v T
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		v, err = f()
+	}()
+	return func() (T, error) {
+		<-done
+		return v, err
+	}
+}
+
 // vocabulary is what the masks need of a model: its tokens, and llguidance's
 // trie over them.
 type vocabulary struct {
 	weights   *weights // the vocabulary alone
 	tokenizer *tokenizer
-	tokens    *tokens
 	bound     *constraint.Vocabulary
 }
 
@@ -162,12 +168,9 @@ func openVocabulary(path string) (*vocabulary, error) {
 	if v.tokenizer, err = v.weights.newTokenizer(); err != nil {
 		return v, err
 	}
-	v.tokens = v.weights.tokens()
-	if len(v.tokens.ends) == 0 {
-		return v, errors.New("the file names no token that ends an answer (tokenizer.ggml.eos_token_id); convert the model again")
-	}
+	t := v.weights.tokens()
 	v.bound, err = constraint.NewVocabulary(constraint.VocabularyConfig{
-		Tokens: v.tokens.pieces, EOS: v.tokens.ends,
+		Tokens: t.pieces, EOS: t.ends,
 		TokenizeFn: v.tokenizer.fn(), TokenizeData: v.tokenizer.data(),
 	})
 	return v, err
@@ -190,7 +193,8 @@ func (l *local) shutdown() error {
 	l.mu.Unlock()
 	l.engine.stop()
 	l.running.Wait()
-	l.vocab.free()
+	v, _ := l.vocab()
+	v.free()
 	l.weights.free()
 	return nil
 }
@@ -313,7 +317,11 @@ func (l *local) Generate(ctx context.Context, req *model.Request) (*model.Respon
 		s.sampler = newSampler(req.Sampling, seed)
 	}
 	if req.Constraint != nil {
-		if s.matcher, err = req.Constraint.NewMatcher(l.vocab.bound); err != nil {
+		vocab, err := l.vocab()
+		if err != nil {
+			return nil, l.fail(model.Failed, model.NotSent, err)
+		}
+		if s.matcher, err = req.Constraint.NewMatcher(vocab.bound); err != nil {
 			return nil, l.fail(model.Capability, model.NotSent, err)
 		}
 	}

@@ -1,6 +1,6 @@
 // Stands before the compiler's own immintrin.h while the native library is
 // built (native/.cargo/config.toml puts this folder on the search path), and
-// mends two things in how llama.cpp's CPU code comes out of it.
+// mends three things in how llama.cpp's CPU code comes out of it.
 #include_next <immintrin.h>
 
 #ifndef AGENTGRAPH_IMMINTRIN_H
@@ -16,6 +16,12 @@ static inline __attribute__((always_inline)) void agentgraph_tile_loadconfig(con
 }
 #define _tile_loadconfig agentgraph_tile_loadconfig
 #endif
+
+// With AVX512-FP16, llama.cpp works through half floats 128 at a time, and one
+// by one in software where there are fewer. The heads of attention have 64 or
+// 128, so small models run many times slower than with AVX512 alone; and it
+// adds up in half floats, which loses digits.
+#undef __AVX512FP16__
 
 // The threads of a step wait for each other by spinning on _mm_pause. Where
 // another program has a core, the thread that everybody waits for gets no

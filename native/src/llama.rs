@@ -317,8 +317,6 @@ pub struct ag_context_params {
     /// -1 as llama.cpp likes, 0 off, 1 on.
     pub flash_attn: i32,
     pub kv_unified: i32,
-    /// 1: values in bfloat16, 0: in float16.
-    pub bf16_values: i32,
 }
 
 pub struct ag_context {
@@ -356,9 +354,6 @@ pub unsafe extern "C" fn ag_context_new(
         p.n_threads_batch = want.n_threads_batch;
         p.flash_attn_type = want.flash_attn;
         p.kv_unified = want.kv_unified != 0;
-        if want.bf16_values != 0 {
-            p.type_v = sys::GGML_TYPE_BF16;
-        }
         p.no_perf = true;
         let ctx = sys::llama_init_from_model(model, p);
         if ctx.is_null() {
@@ -688,6 +683,41 @@ fn uniform(state: &mut u64) -> f64 {
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^= z >> 31;
     (z >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// Decodes `n` tokens one after the other, each the most likely after the one
+/// before, from `token` at position `pos` of sequence 0: the loop that the
+/// engine's own is compared with. Returns how many it did.
+///
+/// # Safety
+/// `c` is live and its sequence 0 ends at `pos`.
+#[no_mangle]
+pub unsafe extern "C" fn ag_plain_loop(c: *mut ag_context, token: i32, pos: i32, n: i32) -> i32 {
+    let done = guarded(|| {
+        let ctx = (*c).ctx;
+        let vocab_size = (*c).n_vocab;
+        let mut token = token;
+        for i in 0..n {
+            let (mut t, mut p, mut one, mut seq, mut want) = (token, pos + i, 1, 0, 1i8);
+            let mut seqs = &mut seq as *mut i32;
+            let batch = sys::llama_batch {
+                n_tokens: 1,
+                token: &mut t,
+                embd: std::ptr::null_mut(),
+                pos: &mut p,
+                n_seq_id: &mut one,
+                seq_id: &mut seqs,
+                logits: &mut want,
+            };
+            if sys::llama_decode(ctx, batch) != 0 {
+                return Ok(i);
+            }
+            let logits = std::slice::from_raw_parts(sys::llama_get_logits_ith(ctx, 0), vocab_size);
+            token = greedy(logits, None);
+        }
+        Ok(n)
+    });
+    done.unwrap_or(0)
 }
 
 // ---- facts for the Go side's checks ---------------------------------------
