@@ -204,7 +204,7 @@ func (r *Runner) claim(st *agentState, j *job) bool {
 	}
 	var files []ledger.File
 	for _, p := range parts {
-		if f, keep := p.in.dealt(p.cand, p.print, p.modTime); keep {
+		if f, keep := p.in.dealt(p); keep {
 			files = append(files, f)
 		}
 	}
@@ -266,7 +266,7 @@ func (r *Runner) blockParts(st *agentState, parts []*part, msg, hint string) {
 func (r *Runner) settleParts(st *agentState, parts []*part) {
 	var files []ledger.File
 	for _, p := range parts {
-		if f, keep := p.in.dealt(p.cand, p.print, p.modTime); keep {
+		if f, keep := p.in.dealt(p); keep {
 			files = append(files, f)
 		}
 	}

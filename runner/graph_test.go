@@ -70,6 +70,7 @@ func TestJoinAll(t *testing.T) {
 	}
 	log2 := newLog()
 	l := g.run(g.config(gen, log2), log2)
+	l.quiet()
 	for _, a := range l.r.Status().Agents {
 		if want := []string{"agents/left/output/stray.txt: nothing yet in agents/right/output, in"}; a.Name == "both" && !cmp.Equal(a.Incomplete, want) {
 			t.Errorf("status lists %q, want %q", a.Incomplete, want)

@@ -48,6 +48,7 @@ type intake struct {
 	settling map[string]*settling
 	queued   map[string]int64 // looks of files that wait for their claim
 	blocked  map[string]int64 // looks of files that could not be taken
+	young    map[string]young // files whose look does not tell yet
 	seen     fs.FileInfo      // the folder before the last scan
 }
 
@@ -59,7 +60,7 @@ type settling struct {
 func newIntake(r *Runner, st *agentState, dir string) *intake {
 	return &intake{
 		r: r, st: st, dir: dir, rel: r.rel(dir), names: map[string]bool{},
-		settling: map[string]*settling{}, queued: map[string]int64{}, blocked: map[string]int64{},
+		settling: map[string]*settling{}, queued: map[string]int64{}, blocked: map[string]int64{}, young: map[string]young{},
 	}
 }
 
@@ -182,6 +183,7 @@ func (in *intake) forget(names []string) {
 		}
 		delete(in.settling, n)
 		delete(in.blocked, n)
+		delete(in.young, n)
 	}
 	in.mu.Unlock()
 	if len(known) > 0 {
@@ -199,6 +201,7 @@ func (in *intake) forgetAll(inputs []record.FileRef) {
 		}
 		in.mu.Lock()
 		delete(in.prints, name)
+		delete(in.young, name)
 		in.mu.Unlock()
 		in.mark(name)
 	}
@@ -278,6 +281,11 @@ func (in *intake) scan() ([]*candidate, error) {
 			}
 		}
 	}
+	for n := range in.young {
+		if !here[n] {
+			gone = append(gone, n)
+		}
+	}
 	for n := range in.settling {
 		if !here[n] {
 			gone = append(gone, n)
@@ -314,6 +322,9 @@ func (in *intake) look(name string) (c *candidate, missing bool) {
 		delete(in.settling, name)
 		return nil, false
 	}
+	if in.grown(name, print, in.r.now()) {
+		return nil, false
+	}
 	s := in.settling[name]
 	if s == nil {
 		s = &settling{}
@@ -334,25 +345,59 @@ func (in *intake) look(name string) (c *candidate, missing bool) {
 	return &candidate{in: in, name: name, print: print, modTime: info.ModTime()}, false
 }
 
-// dealt notes that the content behind a look was dealt with. A file so young
-// that another write might leave its look as it is stays unknown: the next
-// look then reads it again.
-func (in *intake) dealt(c *candidate, print int64, modTime time.Time) (f ledger.File, keep bool) {
+// young is a file that was dealt with so soon after it was written that
+// another write might leave its look as it is.
+type young struct {
+	print int64
+	sha   string
+	until time.Time // from then on its look tells
+}
+
+// dealt notes that the content behind a look was dealt with; keep says that
+// the ledger may note it too.
+func (in *intake) dealt(p *part) (f ledger.File, keep bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.queued[c.name] == c.print {
-		delete(in.queued, c.name)
+	name := p.cand.name
+	if in.queued[name] == p.cand.print {
+		delete(in.queued, name)
 	}
 	grain := 20 * time.Millisecond
-	if modTime.Nanosecond() == 0 {
+	if p.modTime.Nanosecond() == 0 {
 		grain = 2100 * time.Millisecond // a file system with coarse times
 	}
-	if age := in.r.now().Sub(modTime); age >= 0 && age < grain {
-		delete(in.prints, c.name)
+	if age := in.r.now().Sub(p.modTime); age >= 0 && age < grain {
+		delete(in.prints, name)
+		in.young[name] = young{p.print, p.sha, p.modTime.Add(grain)}
 		return ledger.File{}, false
 	}
-	in.prints[c.name] = print
-	return ledger.File{Agent: in.st.name, Dir: in.rel, Name: c.name, Print: print}, true
+	in.prints[name] = p.print
+	return ledger.File{Agent: in.st.name, Dir: in.rel, Name: name, Print: p.print}, true
+}
+
+// grown looks at a file that was dealt with young. It reports whether that
+// look was enough; otherwise the file is looked at like any other. Called with
+// mu held.
+func (in *intake) grown(name string, print int64, now time.Time) bool {
+	y, ok := in.young[name]
+	if !ok || y.print != print {
+		delete(in.young, name)
+		return false
+	}
+	if now.Before(y.until) {
+		in.settling[name] = &settling{due: y.until}
+		return true
+	}
+	delete(in.young, name)
+	delete(in.settling, name)
+	c := &candidate{in: in, name: name, print: print}
+	p, err := in.r.read(in.st, c, in.st.settings().InputBytes)
+	if err != nil || p.sha != y.sha {
+		return false
+	}
+	in.prints[name] = p.print
+	in.r.ledger.Seen(ledger.File{Agent: in.st.name, Dir: in.rel, Name: name, Print: p.print})
+	return true
 }
 
 // block notes that a file could not be taken; it is tried again after an
