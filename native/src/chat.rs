@@ -70,7 +70,11 @@ pub unsafe extern "C" fn ag_chat_free(out: *mut ag_chat_result) {
 }
 
 unsafe fn text_of<'a>(ptr: *const c_char, len: usize, what: &str) -> Result<&'a str, String> {
-    let bytes = if len == 0 { &[][..] } else { std::slice::from_raw_parts(ptr as *const u8, len) };
+    let bytes = if len == 0 {
+        &[][..]
+    } else {
+        std::slice::from_raw_parts(ptr as *const u8, len)
+    };
     std::str::from_utf8(bytes).map_err(|e| format!("{what} is not UTF-8: {e}"))
 }
 
@@ -82,7 +86,10 @@ fn render(tmpl: &str, context: &str, used: &Arc<AtomicBool>) -> Result<String, S
     let clock = used.clone();
 
     let mut env = Environment::new();
-    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+    let syntax = SyntaxConfig::builder()
+        .trim_blocks(true)
+        .lstrip_blocks(true)
+        .build();
     env.set_syntax(syntax.map_err(|e| explain(&e))?);
     env.set_auto_escape_callback(|_| AutoEscape::None);
     env.set_fuel(Some(FUEL));
@@ -97,13 +104,18 @@ fn render(tmpl: &str, context: &str, used: &Arc<AtomicBool>) -> Result<String, S
     });
     env.add_filter("tojson", tojson);
     env.add_function("raise_exception", |msg: String| -> Result<Value, Error> {
-        Err(Error::new(ErrorKind::InvalidOperation, format!("{RAISED}{msg}")))
+        Err(Error::new(
+            ErrorKind::InvalidOperation,
+            format!("{RAISED}{msg}"),
+        ))
     });
     env.add_function("strftime_now", move |format: String| -> String {
         clock.store(true, Ordering::Relaxed);
         strftime(&format, &now)
     });
-    let parsed = env.template_from_named_str("chat", &source).map_err(|e| explain(&e))?;
+    let parsed = env
+        .template_from_named_str("chat", &source)
+        .map_err(|e| explain(&e))?;
     let context = map_of(&fields);
     parsed.render(context).map_err(|e| explain(&e))
 }
@@ -125,7 +137,9 @@ fn explain(e: &Error) -> String {
         return "the chat template runs on without an end and was stopped".into();
     }
     let line = e.line().map(|l| format!(" (line {l})")).unwrap_or_default();
-    let what = e.detail().map_or_else(|| e.kind().to_string(), |d| format!("{}: {d}", e.kind()));
+    let what = e
+        .detail()
+        .map_or_else(|| e.kind().to_string(), |d| format!("{}: {d}", e.kind()));
     format!("the chat template cannot be rendered: {what}{line}")
 }
 
@@ -178,11 +192,14 @@ fn value_of(json: &Json) -> Value {
 
 /// `tojson` as Python's `json.dumps(x, ensure_ascii=False)` writes it.
 fn tojson(_: &State, value: &Value, kwargs: Kwargs) -> Result<Value, Error> {
-    let indent: Option<usize> = kwargs.get::<Option<Value>>("indent")?.and_then(|v| match v.kind() {
-        ValueKind::Number => usize::try_from(v).ok(),
-        ValueKind::String => v.as_str().map(str::len),
-        _ => None,
-    });
+    let indent: Option<usize> =
+        kwargs
+            .get::<Option<Value>>("indent")?
+            .and_then(|v| match v.kind() {
+                ValueKind::Number => usize::try_from(v).ok(),
+                ValueKind::String => v.as_str().map(str::len),
+                _ => None,
+            });
     let ascii = kwargs.get::<Option<bool>>("ensure_ascii")?.unwrap_or(false);
     let sort = kwargs.get::<Option<bool>>("sort_keys")?.unwrap_or(false);
     let separators: Option<Vec<String>> = kwargs.get("separators")?;
@@ -192,7 +209,14 @@ fn tojson(_: &State, value: &Value, kwargs: Kwargs) -> Result<Value, Error> {
         _ if indent.is_some() => (",".to_string(), ": ".to_string()),
         _ => (", ".to_string(), ": ".to_string()),
     };
-    let mut w = JsonWriter { out: String::new(), indent, item, key, ascii, sort };
+    let mut w = JsonWriter {
+        out: String::new(),
+        indent,
+        item,
+        key,
+        ascii,
+        sort,
+    };
     w.value(value, 0)?;
     Ok(Value::from(w.out))
 }
@@ -217,7 +241,9 @@ impl JsonWriter {
     fn value(&mut self, v: &Value, depth: usize) -> Result<(), Error> {
         match v.kind() {
             ValueKind::None => self.out.push_str("null"),
-            ValueKind::Bool => self.out.push_str(if v.is_true() { "true" } else { "false" }),
+            ValueKind::Bool => self
+                .out
+                .push_str(if v.is_true() { "true" } else { "false" }),
             ValueKind::Number if v.is_integer() => self.out.push_str(&v.to_string()),
             ValueKind::Number => self.out.push_str(&json_float(f64::try_from(v.clone())?)),
             ValueKind::String => self.string(v.as_str().unwrap_or_default()),
@@ -251,9 +277,7 @@ impl JsonWriter {
                     match k.kind() {
                         ValueKind::String => self.string(k.as_str().unwrap_or_default()),
                         ValueKind::None => self.out.push_str("\"null\""),
-                        ValueKind::Bool => {
-                            self.string(if k.is_true() { "true" } else { "false" })
-                        }
+                        ValueKind::Bool => self.string(if k.is_true() { "true" } else { "false" }),
                         _ => self.string(&k.to_string()),
                     }
                     self.out.push_str(&self.key.clone());
@@ -302,7 +326,11 @@ fn json_float(f: f64) -> String {
     if f.is_nan() {
         "NaN".into()
     } else if f.is_infinite() {
-        if f > 0.0 { "Infinity".into() } else { "-Infinity".into() }
+        if f > 0.0 {
+            "Infinity".into()
+        } else {
+            "-Infinity".into()
+        }
     } else {
         py_float(f)
     }
@@ -334,11 +362,28 @@ fn py_float(f: f64) -> String {
 
 /// Python's `strftime` over the fields of `now`, in the C locale.
 fn strftime(format: &str, now: &Json) -> String {
-    const DAYS: [&str; 7] =
-        ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+    const DAYS: [&str; 7] = [
+        "Sunday",
+        "Monday",
+        "Tuesday",
+        "Wednesday",
+        "Thursday",
+        "Friday",
+        "Saturday",
+    ];
     const MONTHS: [&str; 12] = [
-        "January", "February", "March", "April", "May", "June", "July", "August", "September",
-        "October", "November", "December",
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
     ];
     let num = |key: &str| now.get(key).and_then(Json::as_i64).unwrap_or(0);
     let (year, month, day) = (num("year"), num("month").clamp(1, 12), num("day"));
@@ -355,13 +400,23 @@ fn strftime(format: &str, now: &Json) -> String {
             continue;
         }
         let plain = chars.next_if_eq(&'-').is_some();
-        let two = |n: i64| if plain { n.to_string() } else { format!("{n:02}") };
+        let two = |n: i64| {
+            if plain {
+                n.to_string()
+            } else {
+                format!("{n:02}")
+            }
+        };
         match chars.next() {
             Some('Y') => out.push_str(&year.to_string()),
             Some('y') => out.push_str(&two(year.rem_euclid(100))),
             Some('m') => out.push_str(&two(month)),
             Some('d') => out.push_str(&two(day)),
-            Some('e') => out.push_str(&if plain { day.to_string() } else { format!("{day:2}") }),
+            Some('e') => out.push_str(&if plain {
+                day.to_string()
+            } else {
+                format!("{day:2}")
+            }),
             Some('H') => out.push_str(&two(hour)),
             Some('I') => out.push_str(&two(hour12)),
             Some('M') => out.push_str(&two(minute)),
@@ -369,7 +424,11 @@ fn strftime(format: &str, now: &Json) -> String {
             Some('f') => out.push_str(&format!("{:06}", num("microsecond"))),
             Some('j') => {
                 let n = num("yearday");
-                out.push_str(&if plain { n.to_string() } else { format!("{n:03}") })
+                out.push_str(&if plain {
+                    n.to_string()
+                } else {
+                    format!("{n:03}")
+                })
             }
             Some('p') => out.push_str(if hour < 12 { "AM" } else { "PM" }),
             Some('B') => out.push_str(month_name),

@@ -191,12 +191,18 @@ pub unsafe extern "C" fn ag_vocab_pieces(
             let len = small.len() as i32;
             let got = sys::llama_token_to_piece(vocab, id, small.as_mut_ptr(), len, 0, false);
             if got >= 0 {
-                put(std::slice::from_raw_parts(small.as_ptr() as *const u8, got as usize));
+                put(std::slice::from_raw_parts(
+                    small.as_ptr() as *const u8,
+                    got as usize,
+                ));
             } else {
                 let mut big = vec![0 as c_char; (-got) as usize];
                 let got = sys::llama_token_to_piece(vocab, id, big.as_mut_ptr(), -got, 0, false);
                 if got > 0 {
-                    put(std::slice::from_raw_parts(big.as_ptr() as *const u8, got as usize));
+                    put(std::slice::from_raw_parts(
+                        big.as_ptr() as *const u8,
+                        got as usize,
+                    ));
                 }
             }
         }
@@ -221,12 +227,24 @@ unsafe fn tokenize(vocab: *const sys::llama_vocab, text: &[u8]) -> Vec<i32> {
     let mut out = vec![0i32; text.len() + 8];
     let ptr = text.as_ptr() as *const c_char;
     let mut n = sys::llama_tokenize(
-        vocab, ptr, text.len() as i32, out.as_mut_ptr(), out.len() as i32, false, false,
+        vocab,
+        ptr,
+        text.len() as i32,
+        out.as_mut_ptr(),
+        out.len() as i32,
+        false,
+        false,
     );
     if n < 0 && n != i32::MIN {
         out.resize((-n) as usize, 0);
         n = sys::llama_tokenize(
-            vocab, ptr, text.len() as i32, out.as_mut_ptr(), out.len() as i32, false, false,
+            vocab,
+            ptr,
+            text.len() as i32,
+            out.as_mut_ptr(),
+            out.len() as i32,
+            false,
+            false,
         );
     }
     out.truncate(n.max(0) as usize);
@@ -247,7 +265,11 @@ pub unsafe extern "C" fn ag_tokenizer_new(vocab: *const sys::llama_vocab) -> *mu
         let adds_space = tokenize(vocab, b"a")
             .first()
             .is_some_and(|&t| piece(vocab, t).first() == Some(&b' '));
-        let lead = if adds_space { tokenize(vocab, b"\n") } else { Vec::new() };
+        let lead = if adds_space {
+            tokenize(vocab, b"\n")
+        } else {
+            Vec::new()
+        };
         Ok(Box::into_raw(Box::new(ag_tokenizer { vocab, lead })))
     });
     made.unwrap_or(std::ptr::null_mut())
@@ -277,7 +299,11 @@ pub unsafe extern "C" fn ag_tokenize(
 ) -> usize {
     let done = guarded(|| {
         let t = &*(user as *const ag_tokenizer);
-        let text = if len == 0 { &[][..] } else { std::slice::from_raw_parts(bytes, len) };
+        let text = if len == 0 {
+            &[][..]
+        } else {
+            std::slice::from_raw_parts(bytes, len)
+        };
         let mut tokens;
         if t.lead.is_empty() || text.is_empty() {
             tokens = tokenize(t.vocab, text);
@@ -452,7 +478,11 @@ pub unsafe extern "C" fn ag_decode(
     match done {
         Ok(rc) => {
             if rc < 0 {
-                write_message(&cause("llama_decode failed and gives no reason"), err, err_len);
+                write_message(
+                    &cause("llama_decode failed and gives no reason"),
+                    err,
+                    err_len,
+                );
             }
             rc
         }
@@ -505,7 +535,11 @@ pub unsafe extern "C" fn ag_sample(
             return Ok(SAMPLE_NO_LOGITS);
         }
         let logits = std::slice::from_raw_parts(logits, c.n_vocab);
-        let mask = if mask.is_null() { None } else { Some(std::slice::from_raw_parts(mask, words)) };
+        let mask = if mask.is_null() {
+            None
+        } else {
+            Some(std::slice::from_raw_parts(mask, words))
+        };
         let s = &mut *sampling;
         if s.temperature <= 0.0 {
             Ok(greedy(logits, mask))
@@ -536,7 +570,11 @@ pub unsafe extern "C" fn ag_margin(
             return Ok(f32::NAN);
         }
         let logits = std::slice::from_raw_parts(logits, c.n_vocab);
-        let mask = if mask.is_null() { None } else { Some(std::slice::from_raw_parts(mask, words)) };
+        let mask = if mask.is_null() {
+            None
+        } else {
+            Some(std::slice::from_raw_parts(mask, words))
+        };
         let other = logits
             .iter()
             .enumerate()
@@ -554,7 +592,9 @@ pub unsafe extern "C" fn ag_margin(
 fn best_of(logits: &[f32], base: usize, best: &mut (f32, i32), seen: &mut bool) {
     *seen |= !logits.is_empty();
     // A first pass without branches finds whether this stretch matters.
-    let top = logits.iter().fold(f32::NEG_INFINITY, |m, &l| if l > m { l } else { m });
+    let top = logits
+        .iter()
+        .fold(f32::NEG_INFINITY, |m, &l| if l > m { l } else { m });
     if top > best.0 {
         if let Some(i) = logits.iter().position(|&l| l == top) {
             *best = (top, (base + i) as i32);
@@ -729,7 +769,12 @@ pub extern "C" fn ag_type_row_size(kind: u32, n: u64) -> u64 {
     if kind >= sys::GGML_TYPE_COUNT {
         return 0;
     }
-    let (block, size) = unsafe { (sys::ggml_blck_size(kind) as u64, sys::ggml_type_size(kind) as u64) };
+    let (block, size) = unsafe {
+        (
+            sys::ggml_blck_size(kind) as u64,
+            sys::ggml_type_size(kind) as u64,
+        )
+    };
     if block == 0 || n % block != 0 {
         return 0;
     }
