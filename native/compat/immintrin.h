@@ -17,6 +17,10 @@ static inline __attribute__((always_inline)) void agentgraph_tile_loadconfig(con
 #define _tile_loadconfig agentgraph_tile_loadconfig
 #endif
 
+// AGENTGRAPH_TILES_ONLY leaves the rest as it is: other programs are built
+// for comparison with the mend above, without which they die.
+#ifndef AGENTGRAPH_TILES_ONLY
+
 // With AVX512-FP16, llama.cpp works through half floats 128 at a time, and one
 // by one in software where there are fewer. The heads of attention have 64 or
 // 128, so small models run many times slower than with AVX512 alone; and it
@@ -46,4 +50,5 @@ static inline void agentgraph_pause(void) {
 #define _mm_pause agentgraph_pause
 #endif
 
+#endif
 #endif
