@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"syscall"
 	"time"
 
 	"agentgraph/agents"
@@ -269,6 +270,9 @@ func Dial(root string) (*Client, error) {
 			c.in.Buffer(nil, maxLine)
 			return c, nil
 		}
+	}
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, fmt.Errorf("%w, %s; start one with 'agentgraph run %s'", ErrNotRunning, root, root)
 	}
 	return nil, fmt.Errorf("%w: %v; start one with 'agentgraph run %s'", ErrNotRunning, err, root)
 }

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -27,13 +29,13 @@ type holder struct {
 func lockGraph(root string, now time.Time) (unlock func(), err error) {
 	state := filepath.Join(root, agents.StateDir)
 	if err := os.MkdirAll(state, 0o700); err != nil {
-		return nil, fmt.Errorf("making %s: %w; let this user write to the graph", state, err)
+		return nil, lockError("making", state, err)
 	}
 	path := filepath.Join(state, "lock")
 	l := flock.New(path, flock.SetPermissions(0o600))
 	got, err := l.TryLock()
 	if err != nil {
-		return nil, fmt.Errorf("locking %s: %w", path, err)
+		return nil, lockError("locking", path, err)
 	}
 	if !got {
 		h, herr := readHolder(path)
@@ -46,9 +48,30 @@ func lockGraph(root string, now time.Time) (unlock func(), err error) {
 	// In place: a new file would have a new lock.
 	if err := os.WriteFile(path, append(data, '\n'), 0o600); err != nil {
 		_ = l.Unlock()
-		return nil, fmt.Errorf("writing %s: %w", path, err)
+		return nil, lockError("writing", path, err)
 	}
 	return func() { _ = l.Unlock() }, nil
+}
+
+// lockError says what to do about a graph that cannot be written to: nothing
+// can be answered there.
+func lockError(doing, path string, err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err // its path is path
+	}
+	hint := "see that it is a folder of a graph, on a disk that can be written"
+	switch {
+	case errors.Is(err, syscall.EROFS):
+		hint = "answers are written into the graph: mount the file system for writing, or run a copy of the graph elsewhere"
+	case errors.Is(err, syscall.EPERM):
+		hint = "take the immutable flag off (lsattr -d shows it, chattr -i removes it)"
+	case errors.Is(err, fs.ErrPermission):
+		hint = "answers are written into the graph: let this user write to it"
+	case errors.Is(err, syscall.ENOSPC):
+		hint = "free disk space"
+	}
+	return fmt.Errorf("%s %s: %w; %s", doing, path, err, hint)
 }
 
 func readHolder(path string) (h holder, err error) {

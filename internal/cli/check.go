@@ -56,7 +56,7 @@ Exit codes: 0 nothing found, 1 warnings, 2 errors.`,
 			case given != nil:
 				return a.checkSpec(given, enforce)
 			case statErr != nil:
-				return statErr
+				return fileError("the folder or schema file", target, statErr)
 			case info.IsDir():
 				return a.checkGraph(target, model)
 			}
@@ -97,16 +97,16 @@ func (a *app) checkGraph(dir, model string) error {
 		return err
 	}
 	findings := slices.Clone(g.Findings)
-	models := map[modelKey][]agents.Finding{}
+	models := map[modelKey]bool{}
+	place := modelPlacer(g, model)
 	for _, ag := range g.Agents {
 		if ag.Err != nil {
 			continue // among the findings
 		}
 		findings = append(findings, checkAgent(ag)...)
-		key := keyOf(ag.Settings.ModelSpec)
-		if _, done := models[key]; !done {
-			models[key] = checkModel(g, ag.Settings.ModelSpec)
-			findings = append(findings, models[key]...)
+		if key := keyOf(ag.Settings.ModelSpec); !models[key] {
+			models[key] = true
+			findings = append(findings, checkModel(g, ag.Settings.ModelSpec, place(ag))...)
 		}
 	}
 	for i := range findings {
@@ -116,7 +116,7 @@ func (a *app) checkGraph(dir, model string) error {
 		}
 	}
 	n := len(g.Agents)
-	return a.report(checkReport{Findings: findings, Agents: &n}, fmt.Sprintf("%s: %s", dir, counted(n, "agent")))
+	return a.report(checkReport{Findings: findings, Agents: &n}, agents.Printable(dir)+": "+counted(n, "agent"))
 }
 
 // checkAgent finds what would refuse the agent's turns whatever the input.
@@ -205,24 +205,25 @@ func engineOf(spec agents.ModelSpec) constraint.Engine {
 	return constraint.LocalEngine(modelName(spec))
 }
 
-// checkModel finds out whether the model's file is there and of its kind.
-func checkModel(g *agents.Graph, spec agents.ModelSpec) []agents.Finding {
+// checkModel finds out whether the model's file is there, of its kind and
+// whole; at is where the settings name it.
+func checkModel(g *agents.Graph, spec agents.ModelSpec, at agents.Finding) []agents.Finding {
 	if spec.Script != "" {
 		m, err := script.Open(spec.Script)
 		if err != nil {
-			return []agents.Finding{modelFinding(g, spec, err)}
+			return []agents.Finding{modelFinding(g, err, at)}
 		}
 		m.Close()
 		return nil
 	}
 	if err := checkGGUF(spec.GGUF); err != nil {
-		return []agents.Finding{modelFinding(g, spec, err)}
+		return []agents.Finding{modelFinding(g, err, at)}
 	}
 	return nil
 }
 
-func modelFinding(g *agents.Graph, spec agents.ModelSpec, err error) agents.Finding {
-	f := agents.Finding{Severity: agents.SeverityError, Msg: err.Error()}
+func modelFinding(g *agents.Graph, err error, f agents.Finding) agents.Finding {
+	f.Severity, f.Msg = agents.SeverityError, err.Error()
 	var at *script.FileError
 	var me *model.Error
 	switch {
@@ -231,24 +232,18 @@ func modelFinding(g *agents.Graph, spec agents.ModelSpec, err error) agents.Find
 	case errors.As(err, &me):
 		f.Msg = me.Err.Error()
 	}
+	f.Msg, f.Hint, _ = strings.Cut(f.Msg, "; ")
 	return f
 }
 
-// checkGGUF looks at the file's first bytes; loading says the rest.
-func checkGGUF(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			return missingModel(path)
+// modelPlacer says where the settings name an agent's model; flag is --model.
+func modelPlacer(g *agents.Graph, flag string) func(*agents.Agent) agents.Finding {
+	return func(ag *agents.Agent) (f agents.Finding) {
+		if _, named := g.Models[ag.Settings.Model]; flag == "" || named {
+			f.File, f.Line, f.Col = g.ModelPlace(ag)
 		}
-		return err
+		return f
 	}
-	defer f.Close()
-	magic := make([]byte, 4)
-	if _, err := f.Read(magic); err != nil || string(magic) != "GGUF" {
-		return fmt.Errorf("%s is not a GGUF file: it does not begin with GGUF", path)
-	}
-	return nil
 }
 
 // modelSupport is what would hold answers of one model.
@@ -289,7 +284,7 @@ func (a *app) checkSpec(spec *constraint.Spec, enforce string) error {
 	if name == "" {
 		name = "the schema"
 	}
-	summary := fmt.Sprintf("%s: %s", name, kindText(spec.Kind))
+	summary := fmt.Sprintf("%s: %s", agents.Printable(name), kindText(spec.Kind))
 	seen := map[string]bool{}
 	for _, m := range models {
 		for _, f := range checkConstraint(*spec, opt, m.engine) {
@@ -372,19 +367,8 @@ func (a *app) report(r checkReport, summary string) error {
 
 // findingText is "file:line:col: severity: message; hint".
 func findingText(f agents.Finding) string {
-	place := ""
-	if f.File != "" {
-		place = f.File
-		if f.Line > 0 {
-			place = fmt.Sprintf("%s:%d:%d", f.File, f.Line, max(f.Col, 1))
-		}
-		place += ": "
-	}
-	text := f.Msg
-	if f.Hint != "" {
-		text += "; " + f.Hint
-	}
-	return place + string(f.Severity) + ": " + strings.TrimSpace(text)
+	f.Msg = string(f.Severity) + ": " + strings.TrimSpace(f.Msg)
+	return f.String()
 }
 
 func counted(n int, what string) string {

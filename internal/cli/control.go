@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentgraph/agents"
 	"agentgraph/runner"
 )
 
@@ -157,7 +158,7 @@ left out, and listed. Prints the ids of the turns.`,
 			fmt.Fprintln(a.stdout, id)
 		}
 		for _, id := range slices.Sorted(maps.Keys(res.Skipped)) {
-			fmt.Fprintf(a.stderr, "%s: left out: %s\n", id, res.Skipped[id])
+			fmt.Fprintf(a.stderr, "%s: left out: %s\n", id, agents.Printable(res.Skipped[id]))
 		}
 		fmt.Fprintf(a.stderr, "%s pending again\n", counted(len(res.Turns), "turn"))
 		return nil
@@ -244,7 +245,7 @@ func (a *app) status(ctx context.Context, dir string, watch bool) error {
 // statusText is the status for people.
 func statusText(s runner.Status) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: process %d, since %s", s.Root, s.PID, s.Started.Local().Format(time.DateTime))
+	fmt.Fprintf(&b, "%s: process %d, since %s", agents.Printable(s.Root), s.PID, s.Started.Local().Format(time.DateTime))
 	if s.Polled > 0 {
 		fmt.Fprintf(&b, ", %d of %d folders polled", s.Polled, s.Watched)
 	}
@@ -254,14 +255,14 @@ func statusText(s runner.Status) string {
 	b.WriteByte('\n')
 	width := len("agent")
 	for _, ag := range s.Agents {
-		width = max(width, len([]rune(ag.Name)))
+		width = max(width, len([]rune(agents.Printable(ag.Name))))
 	}
 	fmt.Fprintf(&b, "%-*s  state    pending  running     done   failed  refused  turns/min  tokens/min\n", width, "agent")
 	for _, ag := range s.Agents {
-		fmt.Fprintf(&b, "%-*s  %-7s  %7d  %7d  %7d  %7d  %7d  %9d  %10d\n", width, ag.Name, ag.State,
+		fmt.Fprintf(&b, "%-*s  %-7s  %7d  %7d  %7d  %7d  %7d  %9d  %10d\n", width, agents.Printable(ag.Name), ag.State,
 			ag.Pending+ag.Settling+ag.Retrying, len(ag.Running), ag.Done, ag.Failed, ag.Refused, ag.TurnsPerMinute, ag.TokensPerMinute)
 		for _, t := range ag.Running {
-			fmt.Fprintf(&b, "  %s: %s, %.1f s", strings.Join(t.Inputs, ", "), counted(t.Tokens, "token"), t.Elapsed.Seconds())
+			fmt.Fprintf(&b, "  %s: %s, %.1f s", agents.Printable(strings.Join(t.Inputs, ", ")), counted(t.Tokens, "token"), t.Elapsed.Seconds())
 			if t.TokensPerSecond > 0 {
 				fmt.Fprintf(&b, ", %.1f tokens/s", t.TokensPerSecond)
 			}
@@ -271,13 +272,13 @@ func statusText(s runner.Status) string {
 			b.WriteByte('\n')
 		}
 		if ag.Error != "" {
-			fmt.Fprintf(&b, "  %s\n", ag.Error)
+			fmt.Fprintf(&b, "  %s\n", agents.Printable(ag.Error))
 		}
 		for _, set := range ag.Incomplete {
-			fmt.Fprintf(&b, "  incomplete: %s\n", set)
+			fmt.Fprintf(&b, "  incomplete: %s\n", agents.Printable(set))
 		}
 		if ag.Held > 0 {
-			fmt.Fprintf(&b, "  %s cannot be published now; 'agentgraph retry %s' tries again\n", counted(ag.Held, "answer"), ag.Name)
+			fmt.Fprintf(&b, "  %s cannot be published now; 'agentgraph retry %s' tries again\n", counted(ag.Held, "answer"), agents.Printable(ag.Name))
 		}
 		if ag.Unreadable > 0 {
 			fmt.Fprintf(&b, "  %s cannot be read; 'agentgraph doctor' says why\n", counted(ag.Unreadable, "input"))

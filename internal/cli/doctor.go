@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"agentgraph/agents"
 	"agentgraph/constraint"
 	"agentgraph/internal/watch"
+	"agentgraph/turn"
 )
 
 // severityNote is a finding that is no fault.
@@ -53,7 +55,7 @@ Exit codes: 0 nothing or notes, 1 warnings, 2 errors.`,
 			d.fileSystem()
 			d.watches("/proc/sys/fs/inotify")
 			n := len(g.Agents)
-			return a.report(checkReport{Findings: d.found, Agents: &n}, dir+": "+counted(n, "agent"))
+			return a.report(checkReport{Findings: d.found, Agents: &n}, agents.Printable(dir)+": "+counted(n, "agent"))
 		},
 	}
 	a.jsonFlag(cmd, "print one JSON object with every finding")
@@ -88,7 +90,7 @@ func (d *doctor) models() {
 			continue
 		}
 		seen[keyOf(spec)] = true
-		d.found = append(d.found, checkModel(d.g, spec)...)
+		d.found = append(d.found, checkModel(d.g, spec, modelPlacer(d.g, "")(ag))...)
 	}
 }
 
@@ -104,7 +106,7 @@ func (d *doctor) inputs(ag *agents.Agent) {
 			continue
 		}
 		if err != nil {
-			d.say(agents.SeverityError, in, "the input folder cannot be read: "+err.Error(), "let this user read it")
+			d.say(agents.SeverityError, in, "the input folder cannot be read: "+osCause(err).Error(), "let this user read it")
 			continue
 		}
 		for _, e := range entries {
@@ -113,20 +115,32 @@ func (d *doctor) inputs(ag *agents.Agent) {
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
 			case err != nil:
-				d.say(agents.SeverityWarning, path, "cannot be looked at: "+err.Error(), "let this user read it")
+				d.say(agents.SeverityWarning, path, "cannot be looked at: "+osCause(err).Error(), "let this user read it")
 			case reason != "":
 				d.say(severityNote, path, "not an input of "+ag.Name+": "+reason, "")
 			case info.Size() > int64(ag.Settings.InputBytes):
 				d.say(agents.SeverityWarning, path, fmt.Sprintf("it has %d bytes, more than input_bytes allows (%d)", info.Size(), ag.Settings.InputBytes), "split it, or raise limits: input_bytes")
 			default:
-				if f, err := os.Open(path); err != nil {
-					d.say(agents.SeverityWarning, path, "cannot be read: "+err.Error(), "let this user read it")
-				} else {
-					f.Close()
-				}
+				d.text(path, ag.Settings.InputBytes)
 			}
 		}
 	}
+}
+
+// text finds inputs whose bytes would be refused; limit bounds what is read.
+func (d *doctor) text(path string, limit int) {
+	f, err := os.Open(path)
+	if err == nil {
+		defer f.Close()
+		var data []byte
+		if data, err = io.ReadAll(io.LimitReader(f, int64(limit))); err == nil {
+			if msg, hint := turn.NotText("it", data); msg != "" {
+				d.say(agents.SeverityWarning, path, "will be refused: "+msg, hint)
+			}
+			return
+		}
+	}
+	d.say(agents.SeverityWarning, path, "cannot be read: "+osCause(err).Error(), "let this user read it")
 }
 
 // rights finds folders that a run could not write to.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"agentgraph/agents"
 	"agentgraph/record"
 	"agentgraph/runner"
 )
@@ -53,7 +54,7 @@ func (p *eventPrinter) print(e runner.Event) {
 	case runner.TurnFinished:
 		p.end(e)
 		if p.json == nil {
-			p.live.print(p.stdout, label+" → "+e.Output+p.cost(e)+"\n")
+			p.live.print(p.stdout, label+" → "+agents.Printable(e.Output)+p.cost(e)+"\n")
 		}
 	case runner.TurnRefused:
 		p.end(e)
@@ -103,7 +104,7 @@ func eventLabel(agent string, inputs []string) string {
 			label += fmt.Sprintf(" (+%d)", n)
 		}
 	}
-	return label
+	return agents.Printable(label)
 }
 
 func (p *eventPrinter) end(e runner.Event) {
@@ -150,5 +151,5 @@ func (p *eventPrinter) say(label, what string, e runner.Event) {
 			text += "; " + e.Hint
 		}
 	}
-	p.live.print(p.stderr, text+"\n")
+	p.live.print(p.stderr, agents.Printable(text)+"\n")
 }

@@ -77,7 +77,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	var exit *exitError
 	if errors.As(err, &exit) {
 		if exit.err != nil {
-			fmt.Fprintf(stderr, "agentgraph: %v\n", exit.err)
+			warn(stderr, exit.err)
 		}
 		return exit.code
 	}
@@ -85,7 +85,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		fmt.Fprintln(stderr, "agentgraph: cancelled")
 		return exitCancelled
 	}
-	fmt.Fprintf(stderr, "agentgraph: %v\n", err)
+	warn(stderr, err)
 	return exitRefused
 }
 
@@ -110,7 +110,7 @@ token while a local model (any GGUF file) generates.`,
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w\nsee: %s --help", err, cmd.CommandPath())
+		return &usageError{err, cmd.CommandPath()}
 	})
 	root.AddGroup(
 		&cobra.Group{ID: "work", Title: "Work:"},
@@ -130,11 +130,30 @@ token while a local model (any GGUF file) generates.`,
 	} {
 		for _, c := range g.cmds {
 			c.GroupID = g.id
+			plainArgs(c)
 			c.Example = strings.Trim(c.Example, "\n")
 			root.AddCommand(c)
 		}
 	}
 	return root
+}
+
+// plainArgs words what is wrong with the number of arguments of a command and
+// those below it.
+func plainArgs(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		plainArgs(sub)
+	}
+	check := c.Args
+	if check == nil || c.HasSubCommands() {
+		return
+	}
+	c.Args = func(cmd *cobra.Command, args []string) error {
+		if check(cmd, args) == nil {
+			return nil
+		}
+		return &usageError{fmt.Errorf("%s does not take %s; it is used as: %s", cmd.CommandPath(), counted(len(args), "argument"), cmd.UseLine()), cmd.CommandPath()}
+	}
 }
 
 // jsonFlag gives cmd --json.

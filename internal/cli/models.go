@@ -12,6 +12,7 @@ import (
 
 	"agentgraph/agents"
 	"agentgraph/model"
+	"agentgraph/model/local"
 	"agentgraph/model/script"
 )
 
@@ -127,10 +128,62 @@ func (ms *models) get(ctx context.Context, spec agents.ModelSpec) (model.Model, 
 	ms.mu.Unlock()
 	select {
 	case <-o.ready:
-		return o.m, o.err
+		if o.err != nil {
+			return nil, callIt(o.err, spec)
+		}
+		return alias(o.m, spec), nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// aliased is a model under the name that the settings give it: two names may
+// stand for one file, and people know it by theirs.
+type aliased struct {
+	model.Model
+	spec agents.ModelSpec
+}
+
+func alias(m model.Model, spec agents.ModelSpec) model.Model {
+	if settingsName(spec) == "" {
+		return m
+	}
+	return aliased{m, spec}
+}
+
+func (m aliased) Generate(ctx context.Context, req *model.Request) (*model.Response, error) {
+	resp, err := m.Model.Generate(ctx, req)
+	return resp, callIt(err, m.spec)
+}
+
+func (m aliased) Render(ctx context.Context, req *model.Request) (model.Rendered, error) {
+	r, err := m.Model.Render(ctx, req)
+	return r, callIt(err, m.spec)
+}
+
+func (m aliased) Identity() model.Identity {
+	id := m.Model.Identity()
+	id.Alias = settingsName(m.spec)
+	return id
+}
+
+// callIt makes an error of a model name it as the settings do.
+func callIt(err error, spec agents.ModelSpec) error {
+	e, ok := err.(*model.Error) // the outermost: others quote it
+	if !ok || settingsName(spec) == "" {
+		return err
+	}
+	named := *e
+	named.Model = settingsName(spec)
+	return &named
+}
+
+// settingsName is the model's key in models:, or empty.
+func settingsName(spec agents.ModelSpec) string {
+	if strings.ContainsAny(spec.Name, `/\`) || strings.HasPrefix(spec.Name, "script:") {
+		return ""
+	}
+	return spec.Name
 }
 
 // Close frees every model that was opened.
@@ -154,8 +207,9 @@ func openSpec(spec agents.ModelSpec) (model.Model, error) {
 	case spec.Script != "":
 		return script.Open(spec.Script)
 	case spec.GGUF != "":
-		if _, err := os.Stat(spec.GGUF); errors.Is(err, fs.ErrNotExist) {
-			return nil, unavailable(spec, missingModel(spec.GGUF))
+		// Before a library that may be missing, or may map the file.
+		if err := checkGGUF(spec.GGUF); err != nil {
+			return nil, unavailable(spec, err)
 		}
 		return openGGUF(spec)
 	}
@@ -167,7 +221,15 @@ func missingModel(path string) error {
 	if path == filepath.Join(cacheDir(), smallModel) {
 		return fmt.Errorf("no model is set, and the small one is not in %s; fetch it with 'make model', or name a .gguf file with --model, AGENTGRAPH_MODEL or model: in the settings", filepath.Dir(path))
 	}
-	return fmt.Errorf("there is no file %s", path)
+	return fmt.Errorf("there is no file %s; correct the path, or put the model there", path)
+}
+
+// checkGGUF reports what a GGUF file would be refused for, without loading it.
+func checkGGUF(path string) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return missingModel(path)
+	}
+	return local.CheckFile(path)
 }
 
 func unavailable(spec agents.ModelSpec, err error) error {
@@ -177,7 +239,7 @@ func unavailable(spec agents.ModelSpec, err error) error {
 // modelName is a short name for people.
 func modelName(spec agents.ModelSpec) string {
 	switch {
-	case spec.Name != "" && !strings.ContainsAny(spec.Name, `/\`):
+	case settingsName(spec) != "":
 		return spec.Name
 	case spec.GGUF != "":
 		return filepath.Base(spec.GGUF)

@@ -76,7 +76,7 @@ func (a *app) render(ctx context.Context, dir, modelFlag, name, input string) er
 	if err != nil {
 		return err
 	}
-	data, err := os.ReadFile(input)
+	data, err := readFile("the input", input)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -124,14 +123,14 @@ func (a *app) respond(ctx context.Context, cmd *cobra.Command, f *respondFlags, 
 		live.update("respond", filepath.Base(name), p.Tokens)
 	}
 	// A schema that is refused needs no model.
-	rec := earlyRefusal(ctx, req, name)
+	rec := earlyRefusal(ctx, req, s)
 	if rec == nil {
 		m, err := ms.Model(ctx, name)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			rec = turn.Refuse(req, modelError(err))
+			rec = turn.Refuse(req, turn.Unavailable(err))
 		default:
 			req.Model = m
 			rec = turn.Run(ctx, req)
@@ -139,7 +138,7 @@ func (a *app) respond(ctx context.Context, cmd *cobra.Command, f *respondFlags, 
 	}
 	live.done("respond")
 	if err := remember(rec); err != nil {
-		fmt.Fprintf(a.stderr, "agentgraph: the thread was not written: %v\n", err)
+		warn(a.stderr, fmt.Errorf("the thread was not written: %w", err))
 	}
 	return a.printResponse(rec, streams, streamed.String())
 }
@@ -169,7 +168,7 @@ func (a *app) auditTo(log *store.Audit) func(turn.Event) {
 	var once sync.Once
 	return func(e turn.Event) {
 		if err := log.Append(e); err != nil {
-			once.Do(func() { fmt.Fprintf(a.stderr, "agentgraph: the audit log cannot be written: %v\n", err) })
+			once.Do(func() { warn(a.stderr, fmt.Errorf("the audit log cannot be written: %w", err)) })
 		}
 	}
 }
@@ -291,7 +290,7 @@ func (a *app) prompt(file string, args []string, stdinUsed bool) (string, error)
 	case file != "" && len(args) > 0:
 		return "", errors.New("the prompt comes from the arguments or from --file, not both")
 	case file != "" && file != "-":
-		b, err := os.ReadFile(file)
+		b, err := readFile("the prompt", file)
 		if err != nil {
 			return "", err
 		}
@@ -376,7 +375,7 @@ func outsideModel(name string) (agents.ModelSpec, error) {
 
 // earlyRefusal refuses what the schema alone decides, or returns nil. No model
 // is loaded for it.
-func earlyRefusal(ctx context.Context, req *turn.Request, name string) *record.Record {
+func earlyRefusal(ctx context.Context, req *turn.Request, s *surroundings) *record.Record {
 	if req.Spec == nil {
 		return nil
 	}
@@ -384,15 +383,18 @@ func earlyRefusal(ctx context.Context, req *turn.Request, name string) *record.R
 		return nil
 	}
 	early := *req
-	early.Model = unloaded{name}
+	early.Model = unloaded{model.Identity{Name: filepath.Base(s.model)}}
+	if spec, err := s.find(s.model); err == nil {
+		early.Model = alias(unloaded{model.Identity{Name: filepath.Base(spec.GGUF + spec.Script)}}, spec)
+	}
 	return turn.Run(ctx, &early)
 }
 
 // unloaded is a model that was not opened because its turn is refused anyway.
-type unloaded struct{ name string }
+type unloaded struct{ identity model.Identity }
 
 func (u unloaded) Generate(context.Context, *model.Request) (*model.Response, error) {
-	return nil, &model.Error{Kind: model.Unavailable, Delivery: model.NotSent, Model: u.name, Err: errors.New("not loaded")}
+	return nil, &model.Error{Kind: model.Unavailable, Delivery: model.NotSent, Model: u.identity.Name, Err: errors.New("not loaded")}
 }
 
 func (u unloaded) Render(context.Context, *model.Request) (model.Rendered, error) {
@@ -400,13 +402,8 @@ func (u unloaded) Render(context.Context, *model.Request) (model.Rendered, error
 }
 
 func (u unloaded) Capabilities() model.Capabilities { return model.Capabilities{Parallel: 1} }
-func (u unloaded) Identity() model.Identity         { return model.Identity{Name: filepath.Base(u.name)} }
+func (u unloaded) Identity() model.Identity         { return u.identity }
 func (u unloaded) Close() error                     { return nil }
-
-// modelError says in a record that a model cannot be had.
-func modelError(err error) *record.Error {
-	return &record.Error{Code: record.ModelUnavailable, Message: err.Error()}
-}
 
 func newID() string {
 	id, err := uuid.NewV7()

@@ -81,8 +81,12 @@ func (a *app) run(ctx context.Context, dir, model string, mode watch.Mode, once 
 	if err != nil {
 		return err
 	}
-	if n := r.Left(); n > 0 && (stopped.Load() || ctx.Err() != nil) {
+	atOnce := ctx.Err() != nil
+	n := r.Left()
+	if n > 0 && (stopped.Load() || atOnce) {
 		fmt.Fprintf(a.stderr, "agentgraph: %s left for the next run\n", counted(n, "turn"))
+	}
+	if atOnce || n > 0 && stopped.Load() {
 		return exitWith(exitCancelled)
 	}
 	return exitWith(sum.ExitCode())

@@ -37,7 +37,7 @@ where there is one. With --json it is the whole turn record, one a line.`,
 
 func (a *app) show(path string) error {
 	if _, err := os.Stat(path); err != nil {
-		return err
+		return fileError("the file", path, err)
 	}
 	dir := graphOf(path)
 	if dir == "" {
@@ -56,7 +56,7 @@ func (a *app) show(path string) error {
 	}
 	recs, err := findRecords(g, abs)
 	if err != nil {
-		fmt.Fprintf(a.stderr, "agentgraph: %v\n", err)
+		warn(a.stderr, err)
 	}
 	if len(recs) == 0 {
 		return fmt.Errorf("no turn in %s names %s", dir, g.Rel(abs))
@@ -124,7 +124,7 @@ func names(refs []record.FileRef, path string) bool {
 func printRecord(w io.Writer, r *record.Record) {
 	row := func(name, text string) {
 		if text != "" {
-			fmt.Fprintf(w, "%-9s %s\n", name, strings.ReplaceAll(text, "\n", "\n          "))
+			fmt.Fprintf(w, "%-9s %s\n", name, agents.Printable(text))
 		}
 	}
 	row("turn", deref(r.TurnID))
@@ -151,7 +151,11 @@ func printRecord(w io.Writer, r *record.Record) {
 		row("error", string(r.Error.Code)+": "+recordErrorText(r.Error))
 	}
 	if q := r.Request; q != nil {
-		row("model", strings.TrimSpace(q.Model.Name+" ("+q.Model.Engine+")"))
+		by := q.Model.Engine
+		if q.Model.Alias != "" {
+			by = q.Model.Name + ", " + by
+		}
+		row("model", strings.TrimSpace(q.Model.String()+" ("+by+")"))
 		if c := q.Constraint; c != nil {
 			s := kindText(c.Kind)
 			if c.File != "" {

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"agentgraph/agents"
 	"agentgraph/constraint"
 	"agentgraph/schemafile"
 )
@@ -31,13 +31,21 @@ func (f *specFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.lark, "lark", "", "Lark grammar `FILE`, or - for stdin")
 	fl.StringVar(&f.llg, "llg", "", "llguidance grammar `FILE` (TopLevelGrammar JSON), or - for stdin")
 	fl.StringSliceVar(&f.choice, "choice", nil, "the answer is one of `a,b,…`")
-	cmd.MarkFlagsMutuallyExclusive(specFlagNames...)
 }
 
 // read returns the promise, or nil where the answer is free. usesStdin says
 // that it was read from there.
 func (f *specFlags) read(cmd *cobra.Command, stdin io.Reader) (spec *constraint.Spec, usesStdin bool, err error) {
 	changed := cmd.Flags().Changed
+	var given []string
+	for _, name := range specFlagNames {
+		if changed(name) {
+			given = append(given, "--"+name)
+		}
+	}
+	if len(given) > 1 {
+		return nil, false, fmt.Errorf("%s are given together; an answer is held to one of --%s", strings.Join(given, " and "), strings.Join(specFlagNames, ", --"))
+	}
 	switch {
 	case changed("schema"):
 		text := strings.TrimSpace(f.schema)
@@ -75,6 +83,9 @@ func sourceFile(path string, kind constraint.Kind, stdin io.Reader) (*constraint
 		return &constraint.Spec{Kind: kind, Source: dropBOM(b), File: "stdin"}, true, nil
 	}
 	if strings.HasPrefix(filepath.Base(path), ".schema-") {
+		if leadsOut(path) {
+			return nil, false, fmt.Errorf("%s is a link that leads out of its graph; copy the file into system", path)
+		}
 		f, err := schemafile.Read(path)
 		if err != nil {
 			return nil, false, err
@@ -84,11 +95,26 @@ func sourceFile(path string, kind constraint.Kind, stdin io.Reader) (*constraint
 		}
 		return &constraint.Spec{Kind: f.Name.Kind(), Source: f.Source, File: path}, false, nil
 	}
-	b, err := os.ReadFile(path)
+	b, err := readFile("the schema", path)
 	if err != nil {
 		return nil, false, err
 	}
 	return &constraint.Spec{Kind: kind, Source: dropBOM(b), File: path}, false, nil
+}
+
+// leadsOut reports a file of an agent's system folder that is a link out of
+// the graph.
+func leadsOut(path string) bool {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return false
+	}
+	system, err := filepath.EvalSymlinks(filepath.Dir(abs))
+	if err != nil {
+		return false
+	}
+	all := filepath.Dir(filepath.Dir(system))
+	return filepath.Base(system) == "system" && filepath.Base(all) == agents.AgentsDir && agents.LeadsOut(filepath.Dir(all), abs)
 }
 
 func dropBOM(b []byte) []byte { return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")) }

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"agentgraph/agents"
+)
+
+// usageError is a fault of the command line; it ends with where to read more.
+type usageError struct {
+	err error
+	cmd string
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+
+func (e *usageError) Unwrap() error { return e.err }
+
+// warn tells people about an error, or each of several, on a line of its own.
+func warn(w io.Writer, err error) {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range many.Unwrap() {
+			warn(w, e)
+		}
+		return
+	}
+	fmt.Fprintf(w, "agentgraph: %s\n", agents.Printable(err.Error()))
+	var usage *usageError
+	if errors.As(err, &usage) {
+		fmt.Fprintf(w, "see: %s --help\n", usage.cmd)
+	}
+}
+
+// readFile reads a file that an argument names; what says which.
+func readFile(what, path string) ([]byte, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fileError(what, path, err)
+	}
+	return b, nil
+}
+
+// fileError says that a file an argument names cannot be had, and what to do.
+func fileError(what, path string, err error) error {
+	hint := "name another one"
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		hint = "correct the path"
+	case errors.Is(err, fs.ErrPermission):
+		hint = "let this user read it"
+	case errors.Is(err, syscall.EISDIR):
+		hint = "name a file in it"
+	}
+	return fmt.Errorf("%s %s cannot be read: %w; %s", what, path, osCause(err), hint)
+}
+
+// osCause drops the path that an error of the os package repeats.
+func osCause(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
