@@ -18,6 +18,7 @@ func SettingsTables() string {
 	section("agentgraph.yaml", "At the root of the graph; optional.", reflect.TypeFor[graphFile](), "")
 	section("agents/&lt;name&gt;/agent.yaml", "In the agent's folder; optional. Besides these, any key of `defaults`.", agentOnly(), "")
 	section("defaults and agent.yaml", "Under `defaults:` for every agent, or in one agent's `agent.yaml`, which wins key by key.", reflect.TypeFor[Options](), "")
+	section("tools", "An entry of `tools:`, one of `tool`, `command` and `mcp`. A plain word stands for `{tool: WORD}`.", reflect.TypeFor[ToolOptions](), "")
 	section("limits", "Under `limits:` in `agentgraph.yaml` or `agent.yaml`. A preset in `agent.yaml` replaces all bounds of the graph.", reflect.TypeFor[LimitOptions](), "")
 	section("models", "Under `models:` in `agentgraph.yaml`, one entry per name. A relative path starts at the file it stands in.", reflect.TypeFor[ModelSpec](), "")
 	return strings.TrimRight(b.String(), "\n") + "\n"
@@ -81,6 +82,8 @@ func valueWord(t reflect.Type, tag reflect.StructTag) string {
 			word = "number"
 		case reflect.Slice:
 			word = "list"
+		case reflect.Map:
+			word = "keys"
 		default:
 			word = "keys"
 		}

@@ -9,6 +9,7 @@ import (
 
 	"agentgraph/constraint"
 	"agentgraph/model"
+	"agentgraph/tools"
 	"agentgraph/turn"
 )
 
@@ -39,6 +40,12 @@ type Settings struct {
 	Constraint     constraint.Options `json:"constraint"`
 	Repair         turn.RepairOptions `json:"repair"`
 	Thinking       *bool              `json:"thinking"`
+	Tools          []tools.Config     `json:"tools,omitempty"`
+	MaxToolRounds  int                `json:"max_tool_rounds,omitempty"` // as in turn.Request
+	ToolFormat     string             `json:"tool_format,omitempty"`
+	ToolOutput     string             `json:"tool_output,omitempty"`   // absolute, in the graph
+	StreamOutput   string             `json:"stream_output,omitempty"` // absolute, in the graph
+	KeepStream     bool               `json:"keep_stream,omitempty"`
 	Concurrency    int                `json:"concurrency"`
 	Retries        int                `json:"retries"`
 	Timeout        time.Duration      `json:"timeout"`
@@ -97,6 +104,11 @@ func effective(g *graphFile, a *agentFile) Settings {
 		MaxHopsSet:     a.MaxHops != nil,
 		History:        or(o.History, 0),
 		Thinking:       o.Thinking,
+		Tools:          toolConfigs(o.Tools),
+		ToolFormat:     or(o.ToolFormat, ""),
+		ToolOutput:     or(o.ToolOutput, ""),
+		StreamOutput:   or(o.StreamOutput, ""),
+		KeepStream:     or(o.KeepStream, false),
 		Concurrency:    or(o.Concurrency, 1),
 		Retries:        or(o.Retries, 3),
 		Timeout:        time.Duration(or(o.Timeout, Duration(10*time.Minute))),
@@ -106,6 +118,11 @@ func effective(g *graphFile, a *agentFile) Settings {
 		MaxSettle:      time.Duration(or(a.MaxSettle, or(g.MaxSettle, Duration(10*time.Second)))),
 		InputBytes:     or(l.InputBytes, DefaultInputBytes),
 		ModelCalls:     or(l.ModelCalls, 0),
+	}
+	if n := o.MaxToolRounds; n != nil {
+		if s.MaxToolRounds = *n; *n == 0 {
+			s.MaxToolRounds = -1
+		}
 	}
 	if s.Inputs == nil {
 		s.Inputs = []string{"input"}

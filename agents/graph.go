@@ -37,6 +37,7 @@ type Agent struct {
 	Err error
 
 	root   string
+	graph  *Graph
 	places map[string]place
 	// modelText is model: as the settings have it; empty with --model.
 	modelText string

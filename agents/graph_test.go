@@ -98,9 +98,18 @@ func TestFindings(t *testing.T) {
 			`agents/a/agent.yaml:6:19: "schema_in_prompt" must be true or false, not the text "yes"`,
 			`agents/a/agent.yaml:7:9: "history" has no value; write one or remove the key`,
 		}, "a"},
-		{"not yet", "-- agents/a/agent.yaml --\ntools: [clock]\nsamples: 2\n", []string{
-			`agents/a/agent.yaml:1:1: "tools" is not supported yet; remove the key`,
-			`agents/a/agent.yaml:2:1: "samples" is not supported yet; remove the key`,
+		{"not yet", "-- agents/a/agent.yaml --\nsamples: 2\n", []string{
+			`agents/a/agent.yaml:1:1: "samples" is not supported yet; remove the key`,
+		}, "a"},
+		{"tools", "-- agents/a/agent.yaml --\ntools:\n  - read_file\n  - {tool: read_file, dir: ../../..}\n  - {policy: maybe, tool: x}\n  - {mcp: {url: 'http://a/', command: [b]}}\n  - {tool: x, only: [y]}\n  - {timout: 1s, tool: x}\n  - [x]\ntool_output: output\nstream_output: /tmp\n", []string{
+			`agents/a/agent.yaml:3:5: tools[1]: its dir lies outside the graph; nothing leaves the graph; name a folder in it`,
+			`agents/a/agent.yaml:4:14: "tools[2].policy" is "maybe"; write one of allow, ask, deny`,
+			`agents/a/agent.yaml:5:5: tools[3]: an MCP server has one of command and url; docs/tools.md shows how tools are written`,
+			`agents/a/agent.yaml:6:5: tools[4]: only, prefix and policies are for MCP servers; docs/tools.md shows how tools are written`,
+			`agents/a/agent.yaml:7:6: unknown key "tools[5].timout"; did you mean "timeout"?`,
+			`agents/a/agent.yaml:8:5: "tools[6]" must be keys with values, not a list`,
+			`agents/a/agent.yaml:9:1: tool_output is the agent's own output; nothing but whole answers is in output; name a folder of its own`,
+			`agents/a/agent.yaml:10:1: stream_output: /tmp is no folder for this in the graph; name a folder of its own inside the graph`,
 		}, "a"},
 		{"dangling model", "-- agentgraph.yaml --\nmodels: {small: {script: a.yaml}}\n-- agents/a/agent.yaml --\nmodel: smal\n-- agents/b/agent.yaml --\nmodel: small\n", []string{
 			`agents/a/agent.yaml:1:1: no model is called "smal"; known models: small; or add it under models: in agentgraph.yaml, or write a path that ends in .gguf, or script:FILE`,

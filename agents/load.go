@@ -64,6 +64,7 @@ func LoadWith(dir string, opt LoadOptions) (*Graph, error) {
 	}
 	l.graphFile()
 	l.g.Defaults = effective(&l.file, &agentFile{})
+	l.g.Defaults.Tools = resolveTools(l.g.Defaults.Tools, root)
 	for _, e := range entries {
 		l.agent(e)
 	}
@@ -229,7 +230,7 @@ func (l *loader) agent(e fs.DirEntry) {
 		l.add(Finding{File: rel(l.g.Root, dir), Severity: SeverityWarning, Msg: "not an agent: it has no system folder, no input folder and no agent.yaml", Hint: "add a system folder, or move it out of agents"})
 		return
 	}
-	a := &Agent{Name: name, root: l.g.Root, Dir: dir}
+	a := &Agent{Name: name, root: l.g.Root, graph: l.g, Dir: dir}
 	l.g.Agents = append(l.g.Agents, a)
 	stop := func(errs ...*Error) {
 		for _, e := range errs {
@@ -275,6 +276,7 @@ func (l *loader) agent(e fs.DirEntry) {
 	stop(l.broken)
 	a.Settings = effective(&l.file, &file)
 	l.chooseModel(a, stop)
+	l.tools(a, stop)
 	l.inputs(a, stop)
 }
 

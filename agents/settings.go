@@ -47,17 +47,39 @@ type Options struct {
 	History        *int             `yaml:"history" default:"0" min:"0" max:"10000" doc:"How many earlier turns of this agent (input and answer) stand in the prompt."`
 	Samples        *int             `yaml:"samples" default:"1" min:"1" later:"1" doc:"Answers per input."`
 	Output         *OutputOptions   `yaml:"output" doc:"What answers are held to."`
-	Tools          []yaml.Node      `yaml:"tools" default:"none" later:"1" doc:"Tools the model may call."`
-	MaxToolRounds  *int             `yaml:"max_tool_rounds" default:"8" min:"0" later:"1" doc:"Rounds of tool calls per turn."`
-	ToolFormat     *string          `yaml:"tool_format" default:"the model's" later:"1" doc:"How calls are written in the model's text."`
-	ToolOutput     *string          `yaml:"tool_output" default:"none" path:"1" later:"1" doc:"A folder that gets the results of tool calls."`
-	StreamOutput   *string          `yaml:"stream_output" default:"none" path:"1" later:"1" doc:"A folder that gets the text as it is generated."`
-	KeepStream     *bool            `yaml:"keep_stream" default:"false" later:"1" doc:"Whether a stream file stays after its turn."`
+	Tools          []ToolOptions    `yaml:"tools" default:"none" doc:"Tools the model may call; see below and docs/tools.md."`
+	MaxToolRounds  *int             `yaml:"max_tool_rounds" default:"8" min:"0" max:"1000" doc:"Replies per turn that may call tools; after them the answer alone is left."`
+	ToolFormat     *string          `yaml:"tool_format" default:"the chat template's" enum:"hermes,llama,mistral,mistral-args" doc:"How calls stand in the model's text."`
+	ToolOutput     *string          `yaml:"tool_output" default:"none" path:"1" doc:"A folder in the graph that gets the result of each tool call as a file."`
+	StreamOutput   *string          `yaml:"stream_output" default:"none" path:"1" doc:"A folder in the graph that gets the answer while it is generated, as a file that ends in .part until the answer is published."`
+	KeepStream     *bool            `yaml:"keep_stream" default:"false" doc:"Whether the file in stream_output stays after its turn, under the answer's name."`
 	Thinking       *bool            `yaml:"thinking" default:"the template's" doc:"Switches a template's reasoning on or off."`
 	Concurrency    *int             `yaml:"concurrency" default:"1" min:"1" max:"1024" doc:"Turns of one agent that run at once; answers are published in the order the inputs were claimed."`
 	Retries        *int             `yaml:"retries" default:"3" min:"0" max:"1000" doc:"Further attempts after one that failed and may work later."`
 	Timeout        *Duration        `yaml:"timeout" default:"10m" min:"1ms" max:"240h" doc:"Bound of one attempt."`
 	Determinism    *string          `yaml:"determinism" default:"fast" enum:"fast,solo" doc:"solo: the same answer every time, alone in the batch."`
+}
+
+// ToolOptions is one entry of tools:; a plain word stands for {tool: WORD}.
+type ToolOptions struct {
+	Tool        *string           `yaml:"tool" short:"1" default:"–" doc:"A built-in (read_file, list_folder, write_note, send_message), or a program: a name on PATH, also without its ag-tool-, or a path with a '/'."`
+	Command     []string          `yaml:"command" default:"–" doc:"A program with its first arguments."`
+	MCP         *MCPOptions       `yaml:"mcp" default:"–" doc:"An MCP server."`
+	Only        []string          `yaml:"only" default:"all" doc:"The tools of the MCP server that may be called."`
+	Prefix      *string           `yaml:"prefix" default:"none" doc:"Stands before the names of the MCP server's tools."`
+	Policy      *string           `yaml:"policy" default:"allow" enum:"allow,ask,deny" doc:"allow: calls run. ask: each waits for agentgraph approve. deny: not offered; a call ends the turn as policy_denied."`
+	Policies    map[string]string `yaml:"policies" default:"policy" doc:"Policies of single tools of the MCP server, by name."`
+	Timeout     *Duration         `yaml:"timeout" default:"1m" min:"1ms" max:"24h" doc:"Bound of one call."`
+	OutputBytes *int              `yaml:"output_bytes" default:"8192" min:"1" max:"1048576" doc:"What the model reads of a result, and the record keeps."`
+	Dir         *string           `yaml:"dir" default:"the agent's folder" path:"1" doc:"Working folder of a program; for read_file and list_folder the part of the graph they see, by default all of it."`
+	Env         []string          `yaml:"env" default:"none" doc:"Environment variables, by name, that a program gets besides PATH, HOME and the like. Their values are taken out of results."`
+}
+
+// MCPOptions are the keys of tools.mcp:.
+type MCPOptions struct {
+	Command []string          `yaml:"command" default:"–" doc:"Starts a server that speaks on stdin and stdout."`
+	URL     *string           `yaml:"url" default:"–" doc:"Address of a server that speaks streamable HTTP."`
+	Headers map[string]string `yaml:"headers" default:"none" doc:"Headers of each request; a value is the name of the environment variable that holds it."`
 }
 
 // SamplingOptions are the keys of sampling:.

@@ -183,11 +183,19 @@ func (d *strictDecoder) value(n *yaml.Node, v reflect.Value, path string, tag re
 }
 
 func (d *strictDecoder) structure(n *yaml.Node, v reflect.Value, path string) {
+	fields := fieldsOf(v.Type())
+	if n.Kind == yaml.ScalarNode {
+		for _, f := range fields {
+			if f.tag.Get("short") != "" {
+				d.value(n, v.FieldByIndex(f.index), path, f.tag)
+				return
+			}
+		}
+	}
 	if n.Kind != yaml.MappingNode {
 		d.wrong(n, path, "keys with values")
 		return
 	}
-	fields := fieldsOf(v.Type())
 	d.keys(n, path, func(key string, kn, vn *yaml.Node, full string) {
 		i := slices.IndexFunc(fields, func(f field) bool { return f.name == key })
 		if i < 0 {

@@ -54,6 +54,9 @@ func (a *Agent) Turn(in []Input) (*turn.Request, error) {
 		ConstraintOptions: s.Constraint,
 		Sampling:          s.Sampling,
 		Thinking:          s.Thinking,
+		Tools:             s.Tools,
+		MaxToolRounds:     s.MaxToolRounds,
+		ToolFormat:        constraint.CallFormat(s.ToolFormat),
 		Solo:              s.Solo,
 		Repair:            s.Repair,
 		Timeout:           s.Timeout,
@@ -67,6 +70,7 @@ func (a *Agent) Turn(in []Input) (*turn.Request, error) {
 	if a.Err != nil {
 		return req, a.Err
 	}
+	a.toolPlace(req)
 	system, err := a.system()
 	req.System = system
 	if err != nil {

@@ -128,12 +128,14 @@ func (r *run) runCalls(ctx context.Context, resp *model.Response) bool {
 			c.Arguments = quoted
 		}
 		done, deny := r.runCall(ctx, c)
+		if r.req.ToolResult != nil {
+			if err := r.req.ToolResult(done); err != nil && done.Error == "" {
+				done.Error = "the result could not be put into tool_output: " + err.Error()
+			}
+		}
 		r.rec.ToolCalls = append(r.rec.ToolCalls, done)
 		round.Calls++
 		r.auditCall(done)
-		if r.req.ToolResult != nil {
-			r.req.ToolResult(done)
-		}
 		if deny != nil {
 			r.outcome(resp, record.Outcome{Status: record.PolicyDenied, Rule: deny.Construct})
 			r.rec.Error = deny

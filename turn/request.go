@@ -67,8 +67,9 @@ type Request struct {
 	// Approver decides about calls whose policy is to ask; with nil they are
 	// denied.
 	Approver tools.Approver
-	// ToolResult is told of every call that was made, with its result.
-	ToolResult func(call record.ToolCall)
+	// ToolResult is told of every call that was made, with its result. What
+	// goes wrong there is noted with the call.
+	ToolResult func(call record.ToolCall) error
 
 	// Solo asks for the same answer every time (`determinism: solo`).
 	Solo   bool
