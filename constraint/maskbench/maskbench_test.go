@@ -3,6 +3,7 @@ package maskbench
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,6 +15,9 @@ func TestSlice(t *testing.T) {
 	path := filepath.Join("..", "..", "..", "shared", "data", "maskbench-dev.jsonl")
 	if _, err := os.Stat(path); err != nil {
 		t.Skip("the MaskBench slice is not on this machine")
+	}
+	if _, err := constraint.ByteVocabulary(); errors.Is(err, constraint.ErrNotBuilt) {
+		t.Skip(err)
 	}
 	run := func(name string, opt Options) *Report {
 		f, err := os.Open(path)
