@@ -82,8 +82,8 @@ type Record struct {
 	// ToolRounds are the calls of the model that ended in tool calls, in
 	// order; they and ToolCalls make the conversation that the answer ended.
 	ToolRounds []ToolRound `json:"tool_rounds,omitempty"`
-	Lineage          *Lineage    `json:"lineage"`
-	Timing           *Timing     `json:"timing"`
+	Lineage    *Lineage    `json:"lineage"`
+	Timing     *Timing     `json:"timing"`
 	// SettingsSHA256 is the hash of the agent's effective settings.
 	SettingsSHA256 *string `json:"settings_sha256"`
 }
@@ -224,8 +224,8 @@ type Request struct {
 	Tools          []model.Tool   `json:"tools"`
 	// DisabledTools are listed tools that this turn went without.
 	DisabledTools []DisabledTool `json:"disabled_tools,omitempty"`
-	Model          model.Identity `json:"model"`
-	Determinism    string         `json:"determinism"` // "fast" or "solo"
+	Model         model.Identity `json:"model"`
+	Determinism   string         `json:"determinism"` // "fast" or "solo"
 }
 
 // Constraint is the promise as it was read.
