@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"record/store":                 {"record", "output"},
 	"internal/watch":               {},
 	"internal/bench":               {"constraint", "model", "model/script", "record", "turn", "agents", "runner"},
-	"runner":                       {"agents", "turn", "output", "record", "record/store", "constraint", "model", "internal/watch", "runner/internal/ledger"},
+	"runner":                       {"agents", "turn", "output", "record", "record/store", "constraint", "model", "tools", "internal/watch", "runner/internal/ledger"},
 	"runner/internal/ledger":       {"record"},
 	"distill":                      {"record", "record/store", "turn", "agents", "output", "schemafile", "constraint", "model", "model/openai"},
 	"serve/mcp":                    {"runner", "turn", "agents", "record", "record/store", "output", "tools", "model", "constraint"},

@@ -314,10 +314,12 @@ func (r *Runner) origin(p *part) (record.Lineage, string, error) {
 		if err != nil {
 			return own, "", err
 		}
-		if !found {
-			return own, "", nil
-		}
 		from = producer{sha: t.OutputSHA, trace: t.Trace, lineage: t.Lineage}
+		if !found {
+			if from, found, err = r.sentBy(p); err != nil || !found {
+				return own, "", err
+			}
+		}
 	}
 	if from.sha != p.sha {
 		return own, "", nil // somebody has put another content there

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"agentgraph/agents"
+	"agentgraph/tools"
 )
 
 // Command is what a client asks of a running runner.
@@ -31,6 +32,9 @@ const (
 	CmdResume Command = "resume"
 	CmdRetry  Command = "retry"
 	CmdReload Command = "reload"
+	// CmdApprove decides about the call that waits under ID; without one it
+	// lists those that wait.
+	CmdApprove Command = "approve"
 )
 
 // Request is one line of JSON to the socket.
@@ -39,14 +43,18 @@ type Request struct {
 	// Agent of stop, pause and resume; empty means all.
 	Agent string       `json:"agent,omitempty"`
 	Retry RetryOptions `json:"retry,omitzero"`
+	// ID and Deny of approve.
+	ID   string `json:"id,omitempty"`
+	Deny bool   `json:"deny,omitempty"`
 }
 
 // Response is one line of JSON back.
 type Response struct {
-	OK     bool         `json:"ok"`
-	Error  string       `json:"error,omitempty"`
-	Status *Status      `json:"status,omitempty"`
-	Retry  *RetryResult `json:"retry,omitempty"`
+	OK      bool             `json:"ok"`
+	Error   string           `json:"error,omitempty"`
+	Status  *Status          `json:"status,omitempty"`
+	Retry   *RetryResult     `json:"retry,omitempty"`
+	Waiting []tools.Question `json:"waiting,omitempty"`
 }
 
 // maxLine bounds a request and a response.
@@ -209,6 +217,13 @@ func (r *Runner) control(req Request) Response {
 			return fail(err)
 		}
 		return Response{OK: true, Retry: &res}
+	case CmdApprove:
+		if req.ID == "" {
+			return Response{OK: true, Waiting: r.desk.Waiting()}
+		}
+		if err := r.desk.Decide(req.ID, !req.Deny); err != nil {
+			return fail(err)
+		}
 	case CmdReload:
 		r.reload()
 		r.tick(true)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"agentgraph/record"
+	"agentgraph/tools"
 )
 
 // EventKind names what happened.
@@ -22,8 +23,11 @@ const (
 	AgentRemoved EventKind = "agent_removed"
 	AgentStopped EventKind = "agent_stopped" // its settings are wrong; Error says how
 	HopsReached  EventKind = "hops_reached"  // a file was not taken because of max_hops
-	Problem      EventKind = "problem"       // something that is not about one turn
-	Ready        EventKind = "ready"         // all folders were read once; what comes now is new
+	// ApprovalWanted is a call of a tool that waits for approve; Approval has
+	// its id.
+	ApprovalWanted EventKind = "approval_wanted"
+	Problem        EventKind = "problem" // something that is not about one turn
+	Ready          EventKind = "ready"   // all folders were read once; what comes now is new
 )
 
 // Event is something a person may want to see. It marshals to one JSON line.
@@ -36,13 +40,14 @@ type Event struct {
 	Inputs  []string  `json:"inputs,omitempty"` // relative to the graph
 	Output  string    `json:"output,omitempty"` // relative to the graph
 	// Tokens of the answer so far, and how fast they come.
-	Tokens          int           `json:"tokens,omitempty"`
-	TokensPerSecond float64       `json:"tokens_per_second,omitempty"`
-	Elapsed         time.Duration `json:"elapsed_ns,omitempty"` // since the turn started
-	After           time.Duration `json:"after_ns,omitempty"`
-	Error           *record.Error `json:"error,omitempty"`
-	Message         string        `json:"message,omitempty"`
-	Hint            string        `json:"hint,omitempty"`
+	Tokens          int             `json:"tokens,omitempty"`
+	TokensPerSecond float64         `json:"tokens_per_second,omitempty"`
+	Elapsed         time.Duration   `json:"elapsed_ns,omitempty"` // since the turn started
+	After           time.Duration   `json:"after_ns,omitempty"`
+	Error           *record.Error   `json:"error,omitempty"`
+	Approval        *tools.Question `json:"approval,omitempty"`
+	Message         string          `json:"message,omitempty"`
+	Hint            string          `json:"hint,omitempty"`
 }
 
 // progressEvery is the shortest time between two progress events of a turn.

@@ -30,7 +30,7 @@ func (r *Runner) publish(st *agentState, j *job) (more bool) {
 		r.abandon(st, j)
 		return false
 	}
-	answer := []byte(*j.rec.Outcome.Output)
+	answer := published(j.rec)
 	pattern := output.Default
 	if j.ext != "" {
 		var err error
@@ -198,7 +198,7 @@ func (r *Runner) publishFailed(st *agentState, j *job, err error) {
 
 // record writes the record of a published answer, and the turn's end.
 func (r *Runner) record(st *agentState, j *job) (more bool) {
-	answer := []byte(*j.rec.Outcome.Output)
+	answer := published(j.rec)
 	out := record.FileRef{Path: r.rel(j.output), SHA256: hashOf(answer), Bytes: int64(len(answer))}
 	j.rec.Outputs = []record.FileRef{out}
 	if !st.exists() {
@@ -211,6 +211,7 @@ func (r *Runner) record(st *agentState, j *job) (more bool) {
 		return false
 	}
 	r.at("recorded")
+	r.endStream(st, j, j.output)
 	j.turn.State, j.turn.Output, j.turn.OutputSHA = ledger.Done, out.Path, out.SHA256
 	j.turn.Code, j.turn.Message = "", ""
 	r.close(st, j)

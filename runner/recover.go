@@ -94,7 +94,7 @@ func (r *Runner) recoverPublish(st *agentState, j *job) error {
 			pattern = p
 		}
 	}
-	sha := hashOf([]byte(*rec.Outcome.Output))
+	sha := hashOf(published(&rec))
 	if name := findAnswer(dir, in.Inode, sha, func(name string) bool {
 		_, taken, err := r.ledger.ByOutput(r.rel(filepath.Join(dir, name)))
 		return pattern.Match(name) && err == nil && !taken

@@ -353,5 +353,6 @@ func (r *Runner) shutDown() {
 		r.problem("", "closing the ledger: "+err.Error(), "")
 	}
 	_ = r.audit.Close() // every event was written when it happened
+	_ = r.tools.Close() // servers are killed either way
 	r.unlock()
 }

@@ -17,6 +17,7 @@ import (
 	"agentgraph/record"
 	"agentgraph/record/store"
 	"agentgraph/runner/internal/ledger"
+	"agentgraph/tools"
 	"agentgraph/turn"
 )
 
@@ -80,6 +81,8 @@ type Runner struct {
 	unlock  func()
 	ledger  *ledger.Ledger
 	audit   *store.Audit
+	tools   tools.Box      // open for all turns
+	desk    *tools.Desk    // where calls wait for people
 	watcher *watch.Watcher // nil in Once
 	gen     Generator
 	boot    string
@@ -200,6 +203,7 @@ func New(cfg Config) (*Runner, error) {
 	if r.gen == nil {
 		r.gen = GeneratorFunc(turn.Run)
 	}
+	r.desk = &tools.Desk{Tell: r.asked}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	if r.unlock, err = lockGraph(g.Root, r.started); err != nil {
 		return nil, err
@@ -258,7 +262,7 @@ func (r *Runner) ledgerProblem(err error) {
 func (r *Runner) Close() error {
 	r.cancel()
 	err := r.ledger.Close()
-	err = errors.Join(err, r.audit.Close())
+	err = errors.Join(err, r.audit.Close(), r.tools.Close())
 	r.unlock()
 	return err
 }

@@ -57,6 +57,7 @@ type job struct {
 	told    string          // why the last publish failed, as people were told
 	park    func()          // what becomes of it when the worker has left; with mu held
 	started time.Time
+	stream  *stream
 	ctx     context.Context // of the attempt
 
 	// What others may see, with mu held.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentgraph/runner/internal/ledger"
+	"agentgraph/tools"
 )
 
 // Status is what a runner is doing.
@@ -19,6 +20,8 @@ type Status struct {
 	Polled  int  `json:"polled_folders"`
 	Watched int  `json:"folders"`
 	Ending  bool `json:"ending"` // nothing new starts
+	// Waiting are the calls of tools that wait for approve.
+	Waiting []tools.Question `json:"waiting,omitempty"`
 }
 
 // AgentStatus is what one agent is doing.
@@ -58,7 +61,7 @@ type TurnStatus struct {
 // Status says what the runner is doing now.
 func (r *Runner) Status() Status {
 	now := r.now()
-	s := Status{Root: r.root, PID: os.Getpid(), Started: r.started, Agents: []AgentStatus{}}
+	s := Status{Root: r.root, PID: os.Getpid(), Started: r.started, Agents: []AgentStatus{}, Waiting: r.desk.Waiting()}
 	if r.watcher != nil {
 		s.Polled, s.Watched = r.watcher.Polled()
 	}

@@ -95,9 +95,10 @@ func (r *Runner) run(st *agentState, j *job) (more bool) {
 	r.pump()
 	r.mu.Unlock()
 	r.at("generated")
+	j.stream.close()
 	j.req, j.rec = req, rec
 
-	if rec.Outcome != nil && rec.Outcome.Status == record.Completed && rec.Outcome.Output != nil {
+	if _, ok := rec.Answer(); ok {
 		j.format, j.ext, _ = agents.AnswerName(req)
 		j.turn.Attempts = req.Attempt
 		j.stage = stagePublish
@@ -161,7 +162,10 @@ func (r *Runner) name(st *agentState, j *job, req *turn.Request) {
 			r.auditProblem(err)
 		}
 	}
+	r.equip(req)
+	j.stream = r.newStream(st.current())
 	req.Progress = func(p model.Progress) {
+		j.stream.write(j.turn.ID, p)
 		now := r.now()
 		r.mu.Lock()
 		j.tokens = p.Tokens
@@ -283,6 +287,7 @@ func (r *Runner) end(st *agentState, j *job) (more bool) {
 		return false
 	}
 	r.at("recorded")
+	r.endStream(st, j, "")
 	if e := j.rec.Error; e != nil {
 		j.turn.Code, j.turn.Message = string(e.Code), e.Message
 	}
