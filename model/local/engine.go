@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentgraph/model"
@@ -35,8 +37,11 @@ type engine struct {
 	noEnd   []uint32 // mask of reasoning before a constrained answer
 	pace    *pace
 	threads int // what the context runs with
-	masks   chan []*sequence
-	masked  chan struct{}
+	// The second worker on masks: todo is the work, next the first that
+	// nobody has taken.
+	masks, masked chan struct{}
+	todo          []*sequence
+	next          atomic.Int64
 
 	// inStep are the sequences of the running step; when the contexts of all
 	// of them have ended, the step is aborted.
@@ -58,7 +63,7 @@ const (
 func newEngine(w *weights, cfg Config) (*engine, error) {
 	e := &engine{
 		cfg: cfg, wake: make(chan struct{}, 1), stopped: make(chan struct{}),
-		masks: make(chan []*sequence), masked: make(chan struct{}),
+		masks: make(chan struct{}), masked: make(chan struct{}),
 		reuse: !cfg.Without.PrefixReuse && !w.stateful(),
 	}
 	seqs := cfg.Parallel
@@ -391,6 +396,7 @@ func (e *engine) step() {
 		e.cells.clear()
 		return
 	}
+	e.finishMasks()
 	if !e.running[0].solo {
 		e.pace.done(e.batch.len(), took)
 	}
@@ -494,27 +500,58 @@ func (e *engine) ends(id int32) bool {
 }
 
 // startMasks lets the masks of this step's choices be computed while it
-// decodes: they depend on earlier tokens only.
+// decodes: they depend on earlier tokens only. It takes a core that the
+// decoding does not use; with none to spare it would hold the step up.
 func (e *engine) startMasks() bool {
-	if e.cfg.Without.MaskOverlap {
+	if e.cfg.Without.MaskOverlap || e.threads >= runtime.GOMAXPROCS(0) || !e.listMasks() {
 		return false
 	}
+	e.masks <- struct{}{}
+	return true
+}
+
+// finishMasks computes the masks that are still to do, on two cores where
+// there are several.
+func (e *engine) finishMasks() {
+	if !e.listMasks() {
+		return
+	}
+	if len(e.todo) == 1 || e.cfg.Without.MaskOverlap {
+		e.workMasks()
+		return
+	}
+	e.masks <- struct{}{}
+	e.workMasks()
+	<-e.masked
+}
+
+// listMasks lists the sequences whose mask is needed and not there.
+func (e *engine) listMasks() bool {
+	clear(e.todo)
+	e.todo = e.todo[:0]
+	e.next.Store(0)
 	for _, s := range e.running {
-		if s.matcher != nil && s.row >= 0 && !s.masked && s.thinking != inThought {
-			e.masks <- e.running
-			return true
+		if s.row >= 0 && s.needsMask() {
+			e.todo = append(e.todo, s)
 		}
 	}
-	return false
+	return len(e.todo) > 0
+}
+
+// workMasks takes one sequence of the list after the other.
+func (e *engine) workMasks() {
+	for {
+		i := int(e.next.Add(1)) - 1
+		if i >= len(e.todo) {
+			return
+		}
+		e.todo[i].allowed()
+	}
 }
 
 func (e *engine) maskLoop() {
-	for list := range e.masks {
-		for _, s := range list {
-			if s.row >= 0 {
-				s.allowed()
-			}
-		}
+	for range e.masks {
+		e.workMasks()
 		e.masked <- struct{}{}
 	}
 }

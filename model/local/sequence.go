@@ -61,9 +61,14 @@ func (s *sequence) release() {
 // prefilling is true until the prompt is decoded.
 func (s *sequence) prefilling() bool { return !s.answered }
 
+// needsMask reports whether the next choice waits for a mask.
+func (s *sequence) needsMask() bool {
+	return s.matcher != nil && !s.masked && s.thinking != inThought
+}
+
 // allowed computes the mask of the next token, once.
 func (s *sequence) allowed() {
-	if s.matcher == nil || s.masked || s.thinking == inThought {
+	if !s.needsMask() {
 		return
 	}
 	began := time.Now()
