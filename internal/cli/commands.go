@@ -14,7 +14,7 @@ func (a *app) lookCommands() []*cobra.Command {
 
 func (a *app) controlCommands() []*cobra.Command {
 	return []*cobra.Command{
-		a.statusCommand(), a.pauseCommand(), a.resumeCommand(), a.stopCommand(), a.retryCommand(), a.reloadCommand(),
+		a.statusCommand(), a.pauseCommand(), a.resumeCommand(), a.stopCommand(), a.retryCommand(), a.reloadCommand(), a.approveCommand(),
 	}
 }
 

@@ -253,6 +253,9 @@ func statusText(s runner.Status) string {
 		b.WriteString(", ending")
 	}
 	b.WriteByte('\n')
+	for _, q := range s.Waiting {
+		fmt.Fprintf(&b, "  %s\n", questionText(q))
+	}
 	width := len("agent")
 	for _, ag := range s.Agents {
 		width = max(width, len([]rune(agents.Printable(ag.Name))))

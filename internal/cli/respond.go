@@ -18,6 +18,7 @@ import (
 	"agentgraph/model"
 	"agentgraph/record"
 	"agentgraph/record/store"
+	"agentgraph/tools"
 	"agentgraph/turn"
 )
 
@@ -37,6 +38,8 @@ type respondFlags struct {
 	solo      bool
 	noSchema  bool
 	thread    string
+	tools     []string
+	noTools   bool
 	history   int
 }
 
@@ -79,6 +82,8 @@ arguments or the schema were refused, 130 cancelled.`,
 	fl.BoolVar(&f.repair, "repair", false, "ask once more when the answer is invalid, saying where")
 	fl.BoolVar(&f.solo, "solo", false, "the same answer every time: alone in the batch, nothing reused")
 	fl.BoolVar(&f.noSchema, "no-schema-in-prompt", false, "hold the answer to the schema without showing it to the model")
+	fl.StringArrayVar(&f.tools, "tool", nil, "let the model call `TOOL`: one of the graph's tools:, a built-in, or a program; may be repeated")
+	fl.BoolVar(&f.noTools, "no-tools", false, "let the model call none of the graph's tools:")
 	fl.StringVar(&f.thread, "thread", "", "go on with the conversation `NAME`; it keeps questions and answers, never a schema")
 	fl.IntVar(&f.history, "history", 0, "with --thread: show the model only the last `N` exchanges (default: all)")
 	a.jsonFlag(cmd, "print the whole turn record instead of the answer")
@@ -112,6 +117,7 @@ func (a *app) respond(ctx context.Context, cmd *cobra.Command, f *respondFlags, 
 	defer audit.Close()
 	req.Audit = a.auditTo(audit)
 	live := newLive(a.stderr)
+	req.Approver = a.approver()
 	streams := req.Spec == nil && !a.json
 	var streamed strings.Builder
 	req.Progress = func(p model.Progress) {
@@ -256,6 +262,9 @@ func (a *app) respondRequest(cmd *cobra.Command, f *respondFlags, args []string)
 		}
 		req.Sampling.MaxTokens = f.maxTokens
 	}
+	if err := respondTools(req, f.tools, f.noTools); err != nil {
+		return nil, err
+	}
 	if f.history < 0 || set("history") && f.thread == "" {
 		return nil, errors.New("--history: give a number of 1 or more, together with --thread")
 	}
@@ -353,6 +362,8 @@ func respondDefaults(dir, flag string) (*surroundings, error) {
 		s.req.Prompt, s.req.SchemaInPrompt = d.Prompt, d.SchemaInPrompt
 		s.req.ConstraintOptions, s.req.Sampling, s.req.Repair = d.Constraint, d.Sampling, d.Repair
 		s.req.Thinking, s.req.Solo, s.req.Timeout, s.req.ModelCalls = d.Thinking, d.Solo, d.Timeout, d.ModelCalls
+		s.req.Tools, s.req.MaxToolRounds, s.req.ToolFormat = d.Tools, d.MaxToolRounds, constraint.CallFormat(d.ToolFormat)
+		s.req.Place = tools.Place{Root: g.Root, Dir: g.Root}
 		s.req.SettingsSHA256 = d.SHA256()
 		if s.model == "" {
 			s.model = d.Model

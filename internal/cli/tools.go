@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"agentgraph/agents"
+	"agentgraph/runner"
+	"agentgraph/tools"
+	"agentgraph/turn"
+)
+
+// respondTools leaves a request the tools that the flags name: those of the
+// graph with their policy, others as they are.
+func respondTools(req *turn.Request, named []string, none bool) error {
+	if none {
+		if len(named) > 0 {
+			return errors.New("--tool and --no-tools exclude each other")
+		}
+		req.Tools = nil
+		return nil
+	}
+	if req.Place.Dir == "" {
+		req.Place.Dir = workingDir()
+	}
+	if len(named) == 0 {
+		return nil
+	}
+	known := req.Tools
+	req.Tools = nil
+	for _, name := range named {
+		if name == "" {
+			return errors.New("--tool: name a tool")
+		}
+		i := slices.IndexFunc(known, func(c tools.Config) bool { return isTool(c, name) })
+		if i >= 0 {
+			req.Tools = append(req.Tools, known[i])
+			continue
+		}
+		c := agents.WithTool(tools.Config{}, name)
+		if len(c.Command) > 0 && strings.ContainsRune(name, '/') {
+			abs, err := filepath.Abs(name)
+			if err != nil {
+				return err
+			}
+			c.Command[0] = abs
+		}
+		req.Tools = append(req.Tools, c)
+	}
+	return nil
+}
+
+// isTool reports that an entry of tools: goes by this name.
+func isTool(c tools.Config, name string) bool {
+	switch {
+	case c.Builtin != "":
+		return c.Builtin == name
+	case len(c.Command) > 0:
+		base := filepath.Base(c.Command[0])
+		return c.Command[0] == name || base == name || base == "ag-tool-"+name
+	case c.MCP != nil && len(c.MCP.Command) > 0:
+		return filepath.Base(c.MCP.Command[0]) == name
+	}
+	return c.MCP != nil && c.MCP.URL == name
+}
+
+// approver asks the person at the terminal; where there is none, it is nil.
+func (a *app) approver() tools.Approver {
+	if !isTerminal(a.stdin) || !isTerminal(a.stderr) {
+		return nil
+	}
+	return terminalApprover{a}
+}
+
+type terminalApprover struct{ a *app }
+
+func (t terminalApprover) Approve(ctx context.Context, q tools.Question) (bool, error) {
+	fmt.Fprintf(t.a.stderr, "agentgraph: run the tool %s with %s? [y/N] ", agents.Printable(q.Tool), agents.Printable(string(q.Arguments)))
+	said := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(t.a.stdin).ReadString('\n')
+		said <- line
+	}()
+	select {
+	case line := <-said:
+		line = strings.ToLower(strings.TrimSpace(line))
+		return line == "y" || line == "yes", nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+func (a *app) approveCommand() *cobra.Command {
+	var deny bool
+	cmd := &cobra.Command{
+		Use:   "approve [ID]",
+		Short: "Let a tool's call that waits go on, or list those that wait",
+		Long: `Tools with policy: ask wait for a person. Without an id the waiting calls are
+listed; with one the call runs, or with --deny does not, and its turn ends as
+policy_denied.`,
+		Example: `
+  agentgraph approve --graph mygraph
+  agentgraph approve --graph mygraph 3fa9c1
+  agentgraph approve --deny 3fa9c1`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	dir := graphFlag(cmd)
+	cmd.Flags().BoolVar(&deny, "deny", false, "do not run the call")
+	a.jsonFlag(cmd, "print the waiting calls as JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		req := runner.Request{Command: runner.CmdApprove, Deny: deny}
+		if len(args) == 1 {
+			req.ID = args[0]
+		} else if deny {
+			return errors.New("--deny: name the call's id; agentgraph approve lists those that wait")
+		}
+		resp, err := ask(dir(), req)
+		if err != nil {
+			return err
+		}
+		if req.ID != "" {
+			what := "approved"
+			if deny {
+				what = "denied"
+			}
+			fmt.Fprintf(a.stderr, "%s: %s\n", req.ID, what)
+			return nil
+		}
+		if a.json {
+			if resp.Waiting == nil {
+				resp.Waiting = []tools.Question{}
+			}
+			return json.NewEncoder(a.stdout).Encode(resp.Waiting)
+		}
+		for _, q := range resp.Waiting {
+			fmt.Fprintln(a.stdout, questionText(q))
+		}
+		return nil
+	}
+	return cmd
+}
+
+// questionText is a waiting call for people.
+func questionText(q tools.Question) string {
+	args := string(q.Arguments)
+	if len(args) > 200 {
+		args = strings.ToValidUTF8(args[:200], "") + "…"
+	}
+	return agents.Printable(fmt.Sprintf("%s  %s: %s %s", q.ID, q.Agent, q.Tool, args))
+}
