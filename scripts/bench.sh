@@ -9,5 +9,7 @@ echo "== answers, one at a time"
 bin/agentgraph bench answers --model "$model" bench/answer-workload.json
 echo "== answers, eight at a time"
 bin/agentgraph bench answers --model "$model" --parallel 8 bench/answer-workload.json
+echo "== tools and a schema at temperature 1, 50 times"
+AGENTGRAPH_TEST_MODEL=$model AGENTGRAPH_TOOL_RUNS=50 CI=true ${GO:-go} test -count=1 -timeout 30m -run TestSmallModelWithToolsAndSchema ./turn
 echo "== runner"
 bin/agentgraph bench runner
