@@ -46,10 +46,42 @@ func (m *Matcher) Mask(dst []uint32) error {
 	if err := m.m.Mask(dst); err != nil {
 		return matcherError(err)
 	}
+	m.holdEnd(dst)
 	if m.num != nil && m.num.inNumber {
 		m.num.capDigits(m.v, dst)
 	}
 	return nil
+}
+
+// holdEnd takes the end tokens out of a mask at a place where the answer may
+// not end: for a complement ("start: ~\"\"") llguidance 1.9.1 allows them there.
+// A mask of nothing but end tokens is left as it is; validation decides.
+func (m *Matcher) holdEnd(dst []uint32) {
+	ends := false
+	for id := range m.v.isEOS {
+		ends = ends || dst[id/32]&(1<<(id%32)) != 0
+	}
+	if !ends || m.m.Accepting() {
+		return
+	}
+	rest := uint32(0)
+	for i, w := range dst {
+		for id := range m.v.isEOS {
+			if int(id/32) == i {
+				w &^= 1 << (id % 32)
+			}
+		}
+		rest |= w
+		if rest != 0 {
+			break
+		}
+	}
+	if rest == 0 {
+		return
+	}
+	for id := range m.v.isEOS {
+		dst[id/32] &^= 1 << (id % 32)
+	}
 }
 
 // forcedAtOnce bounds the tokens one call of Forced returns.
