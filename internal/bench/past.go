@@ -74,8 +74,28 @@ func (f pastFile) ref(agent string) record.FileRef {
 	return record.FileRef{Path: "agents/" + agent + "/" + f.dir + "/" + f.name, SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(f.text))}
 }
 
-// idleFor is how long the idle runner's processor time is measured.
-const idleFor = 5 * time.Second
+// idleFor is how long the idle runner's processor time is measured, settleFor
+// how long it is waited for at most: a runner that is ready for new inputs
+// still reads old ones that changed just before it last saw them.
+const (
+	idleFor   = 5 * time.Second
+	settleFor = time.Minute
+)
+
+// settled waits until the process used less than 5% of a core for a second.
+func settled(ctx context.Context) {
+	for end := time.Now().Add(settleFor); time.Now().Before(end); {
+		before := cpuTime()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Second):
+		}
+		if cpuTime()-before < 50*time.Millisecond {
+			return
+		}
+	}
+}
 
 func startUp(ctx context.Context, dir string, n, answers int) (*StartUp, error) {
 	names, err := makeGraph(dir, n, "")
@@ -99,6 +119,8 @@ func startUp(ctx context.Context, dir string, n, answers int) (*StartUp, error) 
 		*seconds = time.Since(began).Seconds()
 		if err == nil && seconds == &s.ReadySeconds {
 			s.MemoryMB = residentMB()
+			settled(ctx)
+			s.SettledSeconds = time.Since(began).Seconds()
 			before := cpuTime()
 			select {
 			case <-ctx.Done():

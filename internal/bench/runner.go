@@ -71,6 +71,7 @@ type StartUp struct {
 	RebuildSeconds float64 `json:"rebuild_seconds"`
 	ReadySeconds   float64 `json:"ready_seconds"`
 	MemoryMB       float64 `json:"memory_mb"`
+	SettledSeconds float64 `json:"settled_seconds"` // until nothing old is looked at any more
 	IdleCPUPercent float64 `json:"idle_cpu_percent"`
 }
 

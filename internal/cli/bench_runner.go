@@ -47,8 +47,8 @@ with many agents and old answers.`,
 					t.Agents, t.Concurrency, t.PerSecond, t.Turns, t.Seconds)
 			}
 			if s := f.StartUp; s != nil {
-				fmt.Fprintf(a.stdout, "start           %d agents, %d old answers each: ready in %.2f s (%.2f s with the ledger rebuilt), %.0f MB, idle CPU %.2f%%\n",
-					s.Agents, s.Answers, s.ReadySeconds, s.RebuildSeconds, s.MemoryMB, s.IdleCPUPercent)
+				fmt.Fprintf(a.stdout, "start           %d agents, %d old answers each: ready in %.2f s (%.2f s with the ledger rebuilt), %.0f MB, old inputs looked at after %.1f s, then idle CPU %.2f%%\n",
+					s.Agents, s.Answers, s.ReadySeconds, s.RebuildSeconds, s.MemoryMB, s.SettledSeconds, s.IdleCPUPercent)
 			}
 			return nil
 		},
