@@ -45,6 +45,10 @@ func hostileSchemas() map[string]string {
 		"numbers": `{"properties":{` + list(800, func(i int) string {
 			return fmt.Sprintf(`"p%d":{"type":"number","minimum":%d.123456789,"maximum":%d.987654321}`, i, i, i+12345)
 		}) + `}}`,
+		"formats": `{"properties":{` + list(800, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"string","format":"date-time"}`, i) }) + `}}`,
+		"objects": `{"properties":{` + list(1500, func(i int) string {
+			return fmt.Sprintf(`"p%d":{"properties":{"k":{"const":%d}},"required":["k"]}`, i, i)
+		}) + `},"required":[` + list(1500, func(i int) string { return fmt.Sprintf(`"p%d"`, i) }) + `]}`,
 		"mutual recursion": `{"$ref":"#/$defs/a","$defs":{"a":{"anyOf":[{"type":"array","items":{"$ref":"#/$defs/b"}},{"type":"null"}]},"b":{"allOf":[{"properties":{"x":{"$ref":"#/$defs/a"}}},{"properties":{"x":{"$ref":"#/$defs/b"}}}]}}}`,
 	}
 }

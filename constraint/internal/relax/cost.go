@@ -14,7 +14,65 @@ const (
 	// maxExpressions bounds the expressions that hold for one string at once;
 	// each doubles the engine's work.
 	maxExpressions = 8
+	// maxCost bounds what the schemas of a text cost together, in units of
+	// about a microsecond. The dearest schemas in use cost a tenth of it.
+	maxCost = 60_000
 )
+
+// What the engine needs for one schema, in the same units, measured: an object
+// with members, more where other types of value are allowed too; each listed
+// member; the expression of a format; and the digits of bounds on a number.
+const (
+	costObject  = 70
+	costUntyped = 60
+	costMember  = 25
+	costFormat  = 200
+	costPattern = 30
+	costBound   = 20
+	costDigit   = 9
+)
+
+// fitCost makes a text cheaper that is too dear as a whole: first without the
+// expressions that bounds and formats stand for, then with its type alone.
+func (r *Result) fitCost() {
+	const reason = "more than the engine takes in one schema"
+	objects, expressions := r.cost()
+	if objects+expressions <= maxCost {
+		return
+	}
+	r.widened(func(n *jsontree.Node) {
+		r.doc.drop(n, false, reason, boundKeys...)
+		r.doc.drop(n, false, reason, "format")
+		r.doc.drop(n, false, reason, "pattern")
+	})
+	if objects > maxCost {
+		r.Open(reason)
+	}
+}
+
+// cost adds up what the engine needs for objects, and for expressions.
+func (r *Result) cost() (objects, expressions int) {
+	r.each(func(n *jsontree.Node) {
+		if p := n.Get("properties"); p != nil && len(p.Members) > 0 {
+			objects += costObject + costMember*len(p.Members)
+			if !n.Has("type") {
+				objects += costUntyped
+			}
+		}
+		for _, k := range boundKeys {
+			if v := n.Get(k); v != nil {
+				expressions += costBound + costDigit*len(v.Text())
+			}
+		}
+		if n.Has("format") {
+			expressions += costFormat
+		}
+		if p := n.Get("pattern"); p != nil {
+			expressions += costPattern + len(p.Str)
+		}
+	})
+	return objects, expressions
+}
 
 // tooWide opens an object with more members than the engine takes.
 func (d *document) tooWide(n *jsontree.Node, required map[string]bool) {

@@ -196,7 +196,7 @@ func (d *document) numberRange(all []*jsontree.Node) numberRange {
 		if d.hidesSiblings(c) {
 			continue
 		}
-		for _, key := range []string{"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"} {
+		for _, key := range boundKeys {
 			v := c.Get(key)
 			if v == nil || v.Kind != jsontree.Number || len(v.Text()) > 40 {
 				continue

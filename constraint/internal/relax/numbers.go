@@ -10,6 +10,8 @@ import (
 // numbers that may have a fraction.
 const largestFraction = 1e15
 
+var boundKeys = []string{"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"}
+
 // numbers relaxes the keywords for numbers. The engine computes with doubles
 // and 64-bit integers.
 func (d *document) numbers(n *jsontree.Node) {
@@ -28,7 +30,7 @@ func (d *document) numbers(n *jsontree.Node) {
 	if t := n.Get("type"); t != nil && t.Kind == jsontree.String {
 		onlyInteger = t.Str == "integer"
 	}
-	for _, key := range []string{"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"} {
+	for _, key := range boundKeys {
 		v := n.Get(key)
 		if v == nil || v.Kind != jsontree.Number {
 			continue

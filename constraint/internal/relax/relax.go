@@ -66,7 +66,9 @@ func Relax(root *jsontree.Node, opt Options) (*Result, *Problem) {
 	d.thinOut()
 	d.relax(d.root, map[*jsontree.Node]bool{})
 	d.closeEndless()
-	return &Result{Root: d.root, Items: d.sorted(), doc: d}, nil
+	r := &Result{Root: d.root, Items: d.sorted(), doc: d}
+	r.fitCost()
+	return r, nil
 }
 
 // relax works on what the text still asks for: a schema under a keyword that

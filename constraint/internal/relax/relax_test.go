@@ -1,6 +1,9 @@
 package relax
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"agentgraph/constraint/internal/jsontree"
@@ -52,6 +55,46 @@ func TestText(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, c.out)
 			}
 		})
+	}
+}
+
+// TestCost: what is too dear for the engine as a whole loses its expressions,
+// or is opened; what people write is left alone.
+func TestCost(t *testing.T) {
+	many := func(n int, f string) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf(`"p%d":`+f, i, i))
+		}
+		return strings.Join(all, ",")
+	}
+	const number, object = `{"type":"number","minimum":%d.123456789}`, `{"type":"object","properties":{"k":{"const":%d}}}`
+	for _, c := range []struct {
+		name, schema string
+		items        []string // constructs, each once
+		holds        string   // what is still in the text
+	}{
+		{"200 bounds", `{"properties":{` + many(200, number) + `}}`, nil, `"minimum"`},
+		{"800 bounds", `{"properties":{` + many(800, number) + `}}`, []string{"minimum"}, `"p799":{"type":"number"}`},
+		{"400 objects", `{"properties":{` + many(400, object) + `}}`, nil, `"p399":{`},
+		{"800 objects", `{"type":"object","properties":{` + many(800, object) + `}}`, []string{"schema"}, `{"type":"object"}`},
+	} {
+		r, p := run(t, c.schema, Options{Visits: 10_000})
+		if p != nil {
+			t.Fatalf("%s: %+v", c.name, p)
+		}
+		var items []string
+		for _, it := range r.Items {
+			if !slices.Contains(items, it.Construct) {
+				items = append(items, it.Construct)
+			}
+		}
+		if d := cmp.Diff(c.items, items); d != "" {
+			t.Errorf("%s: %s", c.name, d)
+		}
+		if text := string(r.Root.Bytes()); !strings.Contains(text, c.holds) {
+			t.Errorf("%s: the text holds no %s", c.name, c.holds)
+		}
 	}
 }
 
