@@ -39,23 +39,25 @@ type Settings struct {
 	History        int                `json:"history"`
 	Constraint     constraint.Options `json:"constraint"`
 	Repair         turn.RepairOptions `json:"repair"`
-	Thinking       *bool              `json:"thinking"`
-	Tools          []tools.Config     `json:"tools,omitempty"`
-	MaxToolRounds  int                `json:"max_tool_rounds,omitempty"` // as in turn.Request
-	ToolFormat     string             `json:"tool_format,omitempty"`
-	ToolOutput     string             `json:"tool_output,omitempty"`   // absolute, in the graph
-	StreamOutput   string             `json:"stream_output,omitempty"` // absolute, in the graph
-	KeepStream     bool               `json:"keep_stream,omitempty"`
-	Concurrency    int                `json:"concurrency"`
-	Retries        int                `json:"retries"`
-	Timeout        time.Duration      `json:"timeout"`
-	Solo           bool               `json:"solo"`
-	Settle         time.Duration      `json:"settle"`
-	SettleSet      bool               `json:"settle_set"` // the agent wrote it itself
-	MaxSettle      time.Duration      `json:"max_settle"`
-	InputBytes     int                `json:"input_bytes"`
-	ModelCalls     int                `json:"model_calls"` // 0: turn.DefaultModelCalls
-	ModelSpec      ModelSpec          `json:"model_spec"`
+	// Schema is output.schema as JSON, of the graph's defaults only.
+	Schema        string         `json:"schema,omitempty"`
+	Thinking      *bool          `json:"thinking"`
+	Tools         []tools.Config `json:"tools,omitempty"`
+	MaxToolRounds int            `json:"max_tool_rounds,omitempty"` // as in turn.Request
+	ToolFormat    string         `json:"tool_format,omitempty"`
+	ToolOutput    string         `json:"tool_output,omitempty"`   // absolute, in the graph
+	StreamOutput  string         `json:"stream_output,omitempty"` // absolute, in the graph
+	KeepStream    bool           `json:"keep_stream,omitempty"`
+	Concurrency   int            `json:"concurrency"`
+	Retries       int            `json:"retries"`
+	Timeout       time.Duration  `json:"timeout"`
+	Solo          bool           `json:"solo"`
+	Settle        time.Duration  `json:"settle"`
+	SettleSet     bool           `json:"settle_set"` // the agent wrote it itself
+	MaxSettle     time.Duration  `json:"max_settle"`
+	InputBytes    int            `json:"input_bytes"`
+	ModelCalls    int            `json:"model_calls"` // 0: turn.DefaultModelCalls
+	ModelSpec     ModelSpec      `json:"model_spec"`
 }
 
 // SHA256 is the hash of the settings, the model's entry among them.

@@ -98,6 +98,9 @@ func TestFindings(t *testing.T) {
 			`agents/a/agent.yaml:6:19: "schema_in_prompt" must be true or false, not the text "yes"`,
 			`agents/a/agent.yaml:7:9: "history" has no value; write one or remove the key`,
 		}, "a"},
+		{"a schema in an agent's settings", "-- agents/a/agent.yaml --\noutput: {schema: {type: string}}\n", []string{
+			`agents/a/agent.yaml:1:10: output.schema is for respond, under defaults: in agentgraph.yaml; put the schema into system/.schema-NAME.json`,
+		}, "a"},
 		{"not yet", "-- agents/a/agent.yaml --\nsamples: 2\n", []string{
 			`agents/a/agent.yaml:1:1: "samples" is not supported yet; remove the key`,
 		}, "a"},

@@ -65,6 +65,7 @@ func LoadWith(dir string, opt LoadOptions) (*Graph, error) {
 	l.graphFile()
 	l.g.Defaults = effective(&l.file, &agentFile{})
 	l.g.Defaults.Tools = resolveTools(l.g.Defaults.Tools, root)
+	l.inlineSchema()
 	for _, e := range entries {
 		l.agent(e)
 	}
@@ -198,6 +199,19 @@ func (l *loader) graphFile() {
 	}
 }
 
+// inlineSchema reads the schema of the defaults.
+func (l *loader) inlineSchema() {
+	if l.file.Defaults == nil || l.file.Defaults.Output == nil || l.file.Defaults.Output.Schema == nil {
+		return
+	}
+	text, f := inlineSchema(l.file.Defaults.Output.Schema)
+	if f != nil {
+		f.File = GraphFile
+		l.add(*f)
+	}
+	l.g.Defaults.Schema = text
+}
+
 func (s *ModelSpec) problem() string {
 	switch {
 	case s.GGUF != "" && s.Script != "":
@@ -275,6 +289,9 @@ func (l *loader) agent(e fs.DirEntry) {
 	stop(errs...)
 	stop(l.broken)
 	a.Settings = effective(&l.file, &file)
+	if file.Output != nil && file.Output.Schema != nil {
+		stop(l.at(a, "output.schema", "output.schema is for respond, under defaults: in agentgraph.yaml", "put the schema into system/.schema-NAME.json"))
+	}
 	l.chooseModel(a, stop)
 	l.tools(a, stop)
 	l.inputs(a, stop)

@@ -97,7 +97,7 @@ type SamplingOptions struct {
 type OutputOptions struct {
 	Enforce *string        `yaml:"enforce" default:"mask" enum:"mask,validate" doc:"mask: refuse what cannot be held while generating. validate: let local validation decide that part."`
 	Formats *string        `yaml:"formats" default:"mask" enum:"mask,assert,ignore" doc:"What JSON Schema's format does."`
-	Schema  *yaml.Node     `yaml:"schema" default:"none" later:"1" doc:"A schema written here; for calls only. An agent's schema is the .schema-* file in system/."`
+	Schema  *yaml.Node     `yaml:"schema" default:"none" doc:"Under defaults only: the JSON Schema of a respond that is given none, as keys or as JSON text. An agent's schema is the .schema-* file in system/."`
 	Repair  *RepairOptions `yaml:"repair" doc:"One bounded second attempt at an invalid answer."`
 }
 

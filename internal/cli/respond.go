@@ -238,7 +238,9 @@ func (a *app) respondRequest(cmd *cobra.Command, f *respondFlags, args []string)
 	if f.system != "" {
 		req.System = []string{f.system}
 	}
-	req.Spec = spec
+	if req.Spec = spec; spec == nil && s.schema != "" {
+		req.Spec = &constraint.Spec{Kind: constraint.JSON, Source: []byte(s.schema), File: "output.schema"}
+	}
 	if set("no-schema-in-prompt") {
 		req.SchemaInPrompt = !f.noSchema
 	}
@@ -334,6 +336,8 @@ type surroundings struct {
 	log   string // folder of the audit log
 	// threads is the folder of conversations.
 	threads string
+	// schema is the settings' own, for a call that is given none.
+	schema string
 }
 
 func respondDefaults(dir, flag string) (*surroundings, error) {
@@ -365,6 +369,7 @@ func respondDefaults(dir, flag string) (*surroundings, error) {
 		s.req.Tools, s.req.MaxToolRounds, s.req.ToolFormat = d.Tools, d.MaxToolRounds, constraint.CallFormat(d.ToolFormat)
 		s.req.Place = tools.Place{Root: g.Root, Dir: g.Root}
 		s.req.SettingsSHA256 = d.SHA256()
+		s.schema = d.Schema
 		if s.model == "" {
 			s.model = d.Model
 		}
