@@ -20,6 +20,7 @@ import (
 
 func (a *app) checkCommand() *cobra.Command {
 	var enforce, model string
+	var fix bool
 	var spec specFlags
 	cmd := &cobra.Command{
 		Use:   "check [DIR | SCHEMA-FILE]",
@@ -35,6 +36,7 @@ Exit codes: 0 nothing found, 1 warnings, 2 errors.`,
 		Example: `
   agentgraph check mygraph
   agentgraph check rating.json
+  agentgraph check --fix-hints rating.json
   agentgraph check --lark answer.lark
   agentgraph check --enforce validate --json rating.json`,
 		Args: cobra.MaximumNArgs(1),
@@ -54,21 +56,22 @@ Exit codes: 0 nothing found, 1 warnings, 2 errors.`,
 			case given != nil && len(args) > 0:
 				return errors.New("give a folder or file, or one of --schema, --regex, --lark and --llg, not both")
 			case given != nil:
-				return a.checkSpec(given, enforce)
+				return a.checkSpec(given, enforce, fix)
 			case statErr != nil:
 				return fileError("the folder or schema file", target, statErr)
 			case info.IsDir():
-				return a.checkGraph(target, model)
+				return a.checkGraph(target, model, fix)
 			}
 			s, _, err := sourceFile(target, constraint.JSON, a.stdin)
 			if err != nil {
 				return err
 			}
-			return a.checkSpec(s, enforce)
+			return a.checkSpec(s, enforce, fix)
 		},
 	}
 	spec.add(cmd)
 	cmd.Flags().StringVar(&enforce, "enforce", "", "for a schema file: `mask` or validate")
+	cmd.Flags().BoolVar(&fix, "fix-hints", false, "name the smallest change that lets a mask hold each part")
 	cmd.Flags().StringVar(&model, "model", "", "check with this `MODEL` for every agent")
 	a.jsonFlag(cmd, "print one JSON object with every finding")
 	return cmd
@@ -89,9 +92,10 @@ type unmasked struct {
 	Path      string `json:"path"`
 	Line      int    `json:"line,omitempty"`
 	Column    int    `json:"column,omitempty"`
+	Fix       string `json:"fix,omitempty"`
 }
 
-func (a *app) checkGraph(dir, model string) error {
+func (a *app) checkGraph(dir, model string, fix bool) error {
 	g, err := loadGraph(dir, model)
 	if err != nil {
 		return err
@@ -103,7 +107,7 @@ func (a *app) checkGraph(dir, model string) error {
 		if ag.Err != nil {
 			continue // among the findings
 		}
-		findings = append(findings, checkAgent(ag)...)
+		findings = append(findings, checkAgent(ag, fix)...)
 		if key := keyOf(ag.Settings.ModelSpec); !models[key] {
 			models[key] = true
 			findings = append(findings, checkModel(g, ag.Settings.ModelSpec, place(ag))...)
@@ -120,7 +124,7 @@ func (a *app) checkGraph(dir, model string) error {
 }
 
 // checkAgent finds what would refuse the agent's turns whatever the input.
-func checkAgent(ag *agents.Agent) []agents.Finding {
+func checkAgent(ag *agents.Agent, fix bool) []agents.Finding {
 	req, err := ag.Turn([]agents.Input{{Path: "check", Data: []byte("check")}})
 	if err != nil {
 		var e *agents.Error
@@ -132,29 +136,38 @@ func checkAgent(ag *agents.Agent) []agents.Finding {
 	if req.Spec == nil {
 		return nil
 	}
-	found := checkConstraint(*req.Spec, req.ConstraintOptions, engineOf(ag.Settings.ModelSpec))
+	found := checkConstraint(*req.Spec, req.ConstraintOptions, engineOf(ag.Settings.ModelSpec), fix)
 	for i := range found {
 		found[i].Agent = ag.Name
 	}
 	return found
 }
 
-// checkConstraint finds what is wrong with a promise and what is doubtful.
-func checkConstraint(spec constraint.Spec, opt constraint.Options, engine constraint.Engine) []agents.Finding {
+// checkConstraint finds what is wrong with a promise and what is doubtful. With
+// fix the advice is the smallest change that lets a mask hold each part.
+func checkConstraint(spec constraint.Spec, opt constraint.Options, engine constraint.Engine, fix bool) []agents.Finding {
 	c, err := constraint.Compile(spec, opt)
 	if err != nil {
 		return []agents.Finding{refusalFinding(err, spec.File)}
 	}
 	var found []agents.Finding
 	if _, err := c.Admit(engine); err != nil {
-		found = append(found, refusalFinding(err, spec.File))
+		first := refusalFinding(err, spec.File)
+		if un := c.Unmasked(); fix && len(un) > 0 && engine.Holds(spec.Kind) {
+			first.Hint = un[0].FixHint()
+		}
+		found = append(found, first)
 		// Admit names the first construct; a user wants to see all of them.
 		for _, u := range rest(c.Unmasked(), engine.Holds(spec.Kind)) {
-			found = append(found, agents.Finding{
+			f := agents.Finding{
 				File: spec.File, Line: u.Line, Col: u.Column, Severity: agents.SeverityError,
 				Msg:  fmt.Sprintf("schema at %s: '%s' is not enforced by %s", pointerText(u.Path), u.Construct, engine.Name),
 				Hint: "remove it, or allow it with enforce: validate",
-			})
+			}
+			if fix {
+				f.Hint = u.FixHint()
+			}
+			found = append(found, f)
 		}
 	}
 	if spec.Kind == constraint.JSON {
@@ -276,7 +289,7 @@ type modelEngine struct {
 	engine constraint.Engine
 }
 
-func (a *app) checkSpec(spec *constraint.Spec, enforce string) error {
+func (a *app) checkSpec(spec *constraint.Spec, enforce string, fix bool) error {
 	opt := constraint.Options{Enforce: constraint.Enforce(enforce)}
 	models := configured()
 	var report checkReport
@@ -287,7 +300,7 @@ func (a *app) checkSpec(spec *constraint.Spec, enforce string) error {
 	summary := fmt.Sprintf("%s: %s", agents.Printable(name), kindText(spec.Kind))
 	seen := map[string]bool{}
 	for _, m := range models {
-		for _, f := range checkConstraint(*spec, opt, m.engine) {
+		for _, f := range checkConstraint(*spec, opt, m.engine, fix) {
 			if text := f.String(); !seen[text] {
 				seen[text] = true
 				report.Findings = append(report.Findings, f)
@@ -298,7 +311,11 @@ func (a *app) checkSpec(spec *constraint.Spec, enforce string) error {
 		if err == nil {
 			report.Validated = nil
 			for _, u := range c.Unmasked() {
-				report.Validated = append(report.Validated, unmasked{u.Construct, u.Path, u.Line, u.Column})
+				v := unmasked{u.Construct, u.Path, u.Line, u.Column, ""}
+				if fix {
+					v.Fix = u.FixHint()
+				}
+				report.Validated = append(report.Validated, v)
 			}
 			s.EnforcedBy, err = c.Admit(m.engine)
 		}
@@ -311,6 +328,9 @@ func (a *app) checkSpec(spec *constraint.Spec, enforce string) error {
 	}
 	for _, u := range report.Validated {
 		summary += fmt.Sprintf("\n  the mask does not hold '%s' at %s; with enforce: validate, validation decides it", u.Construct, pointerText(u.Path))
+		if u.Fix != "" {
+			summary += "; " + u.Fix
+		}
 	}
 	return a.report(report, summary)
 }
