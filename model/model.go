@@ -143,10 +143,27 @@ type Response struct {
 	Seed      *uint64
 	Rendered  Rendered
 	Stats     Stats
+	// Logprobs has one entry per answer token when Sampling.Logprobs is above
+	// zero and the engine can tell; nil otherwise.
+	Logprobs []TokenLogprob
 	// EnforcedBy is how the engine held Request.Constraint: ByMask when every
 	// token was masked, ByServerValidation when a server was asked to, empty
 	// when it was not constrained at all.
 	EnforcedBy constraint.EnforcedBy
+}
+
+// TokenLogprob is how likely the model itself found a token of its answer:
+// natural logarithms of the probabilities at temperature 1, before any mask or
+// filter.
+type TokenLogprob struct {
+	Token string `json:"token"`
+	// Bytes are the token's, where it is not whole UTF-8 and Token therefore
+	// inexact.
+	Bytes   []byte  `json:"bytes,omitempty"`
+	Logprob float64 `json:"logprob"`
+	// Top are the likeliest tokens, at most Sampling.Logprobs of them, likeliest
+	// first; their own Top is nil.
+	Top []TokenLogprob `json:"top_logprobs,omitempty"`
 }
 
 // Capabilities is what a model can do.
