@@ -1,0 +1,35 @@
+/**
+ * Reads what agentgraph sends over MCP and ACP: the turn record, and the answer
+ * once it is complete and valid.
+ *
+ * @packageDocumentation
+ */
+
+export { metaKey, structuredOf, taskOf, textOf } from "./task.js";
+export type { Structured } from "./task.js";
+export { schemaVersion } from "./record.js";
+export type {
+  Accounting,
+  Code,
+  Constraint,
+  Diagnostic,
+  EnforcedBy,
+  FileRef,
+  Json,
+  Lineage,
+  Message,
+  ModelIdentity,
+  Outcome,
+  Repair,
+  Request,
+  Sampling,
+  Status,
+  Timing,
+  Tool,
+  ToolCall,
+  ToolRound,
+  TurnError,
+  TurnRecord,
+  Usage,
+  Validation,
+} from "./record.js";
