@@ -133,7 +133,7 @@ func effective(g *graphFile, a *agentFile) Settings {
 		s.Sampling = model.Sampling{
 			Temperature: or(p.Temperature, 0), TopK: or(p.TopK, 0),
 			TopP: or(p.TopP, 0), MinP: or(p.MinP, 0),
-			Seed: p.Seed, MaxTokens: or(p.MaxTokens, 0),
+			Seed: p.Seed, MaxTokens: or(p.MaxTokens, 0), Logprobs: or(p.Logprobs, 0),
 		}
 	}
 	s.Constraint = constraint.Options{

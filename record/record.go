@@ -101,6 +101,9 @@ type Outcome struct {
 	Code         Code                `json:"code,omitempty"`     // with failed
 	Delivery     model.Delivery      `json:"delivery,omitempty"` // with failed
 	Reasoning    string              `json:"reasoning,omitempty"`
+	// Logprobs has one entry per token of Output, when sampling.logprobs asked
+	// for them and the engine could tell.
+	Logprobs []model.TokenLogprob `json:"logprobs,omitempty"`
 }
 
 // Error is one clear error: what, where, and what to do about it.
@@ -226,6 +229,8 @@ type Request struct {
 	DisabledTools []DisabledTool `json:"disabled_tools,omitempty"`
 	Model         model.Identity `json:"model"`
 	Determinism   string         `json:"determinism"` // "fast" or "solo"
+	// Thinking is the setting that the chat template saw; nil left it alone.
+	Thinking *bool `json:"thinking,omitempty"`
 }
 
 // Constraint is the promise as it was read.

@@ -78,6 +78,9 @@ func TestCheckAccepts(t *testing.T) {
 		Enforce: constraint.EnforceMask, Formats: constraint.FormatsMask}
 	full.Request.Clock, full.Request.Prompt = ptr(time.Now()), ptr("p")
 	full.Request.Sampling = model.Sampling{Temperature: 1, TopK: 1, TopP: 0.5, MinP: 0.1, Seed: ptr(uint64(1)), MaxTokens: 1, Logprobs: 1}
+	full.Request.Thinking = ptr(true)
+	full.Outcome.Logprobs = []model.TokenLogprob{{Token: "\uFFFD", Bytes: []byte{0xe2, 0x82}, Logprob: -0.5,
+		Top: []model.TokenLogprob{{Token: "a", Logprob: -0.5}}}}
 	tests["everything"] = full
 	for name, r := range tests {
 		t.Run(name, func(t *testing.T) { recordtest.Check(t, r) })

@@ -11,6 +11,10 @@ import (
 	"agentgraph/record"
 )
 
+// MaxLogprobs bounds Sampling.Logprobs: a record stays readable, and servers
+// give no more.
+const MaxLogprobs = 20
+
 // Bounds of Repair.MaxFeedbackBytes.
 const (
 	minFeedback = 512
@@ -80,8 +84,8 @@ func checkSampling(s model.Sampling) *record.Error {
 		return bad("min_p", s.MinP, "set it between 0 and 1")
 	case s.MaxTokens < 0:
 		return bad("max_tokens", s.MaxTokens, "set it to 1 or more, or leave it out")
-	case s.Logprobs < 0:
-		return bad("logprobs", s.Logprobs, "set it to 1 or more, or leave it out")
+	case s.Logprobs < 0 || s.Logprobs > MaxLogprobs:
+		return bad("logprobs", s.Logprobs, fmt.Sprintf("set it between 1 and %d, or leave it out", MaxLogprobs))
 	}
 	return nil
 }
@@ -139,6 +143,7 @@ func (r *run) request() *record.Request {
 		Sampling:    req.Sampling,
 		Model:       req.Model.Identity(),
 		Determinism: "fast",
+		Thinking:    req.Thinking,
 	}
 	out.Sampling.MaxTokens = r.budget
 	if req.Solo {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"agentgraph/constraint"
@@ -23,8 +25,24 @@ func (r *run) outcome(resp *model.Response, o record.Outcome) {
 		usage := resp.Usage
 		o.Usage = &usage
 		o.Reasoning = resp.Reasoning
+		if o.Output != nil {
+			o.Logprobs = finite(resp.Logprobs)
+		}
 	}
 	r.rec.Outcome = &o
+}
+
+// finite makes log probabilities fit for JSON, which has no infinity: a token
+// that a model rules out gets the least number there is.
+func finite(tokens []model.TokenLogprob) []model.TokenLogprob {
+	out := slices.Clone(tokens)
+	for i, t := range out {
+		if t.Logprob < -math.MaxFloat64 || math.IsNaN(t.Logprob) {
+			out[i].Logprob = -math.MaxFloat64
+		}
+		out[i].Token, out[i].Top = toUTF8(t.Token), finite(t.Top)
+	}
+	return out
 }
 
 func (r *run) complete(resp *model.Response) {

@@ -3,6 +3,7 @@ package turn_test
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -251,5 +252,28 @@ func TestOneHint(t *testing.T) {
 		if rec.Error == nil || rec.Error.Message != tt.msg || rec.Error.Hint != tt.hint {
 			t.Errorf("%s %q: %+v", tt.kind, tt.err, rec.Error)
 		}
+	}
+}
+
+// Log probabilities reach the record as they are; what JSON cannot say is the
+// least number there is.
+func TestLogprobsAreRecorded(t *testing.T) {
+	m := &wrapped{Model: scripted(t, "replies: [{text: a}]")}
+	m.generate = func(_ context.Context, req *model.Request) (*model.Response, error) {
+		if req.Sampling.Logprobs != 2 {
+			t.Errorf("the model is asked for %d", req.Sampling.Logprobs)
+		}
+		return &model.Response{Text: "a", Finish: model.Stop, Logprobs: []model.TokenLogprob{
+			{Token: "a", Logprob: -0.25, Top: []model.TokenLogprob{{Token: "a", Logprob: -0.25}, {Token: "\xe2", Bytes: []byte{0xe2}, Logprob: math.Inf(-1)}}}}}, nil
+	}
+	rec := run(t, context.Background(), &turn.Request{Model: m, User: "hi", Sampling: model.Sampling{Logprobs: 2}})
+	want := []model.TokenLogprob{{Token: "a", Logprob: -0.25, Top: []model.TokenLogprob{{Token: "a", Logprob: -0.25},
+		{Token: "\uFFFD", Bytes: []byte{0xe2}, Logprob: -math.MaxFloat64}}}}
+	if d := cmp.Diff(want, rec.Outcome.Logprobs); d != "" {
+		t.Error(d)
+	}
+	rec = run(t, context.Background(), &turn.Request{Model: m, User: "hi", Sampling: model.Sampling{Logprobs: turn.MaxLogprobs + 1}})
+	if rec.Error == nil || rec.Error.Code != record.SettingsInvalid {
+		t.Errorf("more than %d: %v", turn.MaxLogprobs, rec.Error)
 	}
 }

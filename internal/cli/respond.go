@@ -34,6 +34,7 @@ type respondFlags struct {
 	timeout   time.Duration
 	seed      uint64
 	temp      float64
+	logprobs  int
 	repair    bool
 	solo      bool
 	noSchema  bool
@@ -79,6 +80,7 @@ arguments or the schema were refused, 130 cancelled.`,
 	fl.DurationVar(&f.timeout, "timeout", 0, "give up after this `TIME`, e.g. 30s (default 10m)")
 	fl.Uint64Var(&f.seed, "seed", 0, "`SEED` of a sampled answer, to repeat it")
 	fl.Float64Var(&f.temp, "temperature", 0, "`T` above 0 samples; 0 always takes the likeliest token")
+	fl.IntVar(&f.logprobs, "logprobs", 0, "with --json: keep the `K` likeliest tokens at each token, with their log probabilities")
 	fl.BoolVar(&f.repair, "repair", false, "ask once more when the answer is invalid, saying where")
 	fl.BoolVar(&f.solo, "solo", false, "the same answer every time: alone in the batch, nothing reused")
 	fl.BoolVar(&f.noSchema, "no-schema-in-prompt", false, "hold the answer to the schema without showing it to the model")
@@ -284,6 +286,12 @@ func (a *app) respondRequest(cmd *cobra.Command, f *respondFlags, args []string)
 			return nil, errors.New("--temperature: give a number from 0 to 100")
 		}
 		req.Sampling.Temperature = f.temp
+	}
+	if set("logprobs") {
+		if f.logprobs < 1 || f.logprobs > turn.MaxLogprobs {
+			return nil, fmt.Errorf("--logprobs: give a number from 1 to %d", turn.MaxLogprobs)
+		}
+		req.Sampling.Logprobs = f.logprobs
 	}
 	if set("repair") {
 		req.Repair.Enabled = f.repair

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -209,8 +211,27 @@ func (g *generation) settle() *model.Response {
 	in, out, zero := int64(g.resp.Rendered.Tokens), int64(g.tokens), int64(0)
 	g.resp.Text = string(g.text)
 	g.resp.Usage = model.Usage{InputTokens: &in, OutputTokens: &out, CacheReadTokens: &zero, CacheWriteTokens: &zero}
+	g.resp.Logprobs = g.logprobs()
 	g.resp.Stats.Decode = max(g.m.cfg.Clock().Sub(g.start), 1)
 	return &g.resp
+}
+
+// logprobs are those of a model that is sure of what it says.
+func (g *generation) logprobs() []model.TokenLogprob {
+	if g.req.Sampling.Logprobs == 0 {
+		return nil
+	}
+	var list []model.TokenLogprob
+	for chunk := range slices.Chunk(g.text, g.m.file.TokenBytes) {
+		t := model.TokenLogprob{Token: strings.ToValidUTF8(string(chunk), "\uFFFD")}
+		if !utf8.Valid(chunk) {
+			t.Bytes = slices.Clone(chunk)
+		}
+		top := t
+		t.Top = []model.TokenLogprob{top}
+		list = append(list, t)
+	}
+	return list
 }
 
 // partial is what there is when a call breaks off.

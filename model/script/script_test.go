@@ -394,3 +394,35 @@ func FuzzFile(f *testing.F) {
 		}
 	})
 }
+
+// The tokens of log probabilities are the answer, byte for byte, also where a
+// token ends within a character.
+func TestLogprobs(t *testing.T) {
+	m, err := script.New("s.yaml", []byte("token_bytes: 2\ndefault: {text: aé日}"), script.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := &model.Request{Messages: []model.Message{{Role: model.User, Content: "x"}}}
+	resp, err := m.Generate(context.Background(), req)
+	if err != nil || resp.Logprobs != nil {
+		t.Fatalf("%v, %v without being asked", resp.Logprobs, err)
+	}
+	req.Sampling.Logprobs = 3
+	if resp, err = m.Generate(context.Background(), req); err != nil {
+		t.Fatal(err)
+	}
+	var text []byte
+	for _, p := range resp.Logprobs {
+		if p.Bytes != nil {
+			text = append(text, p.Bytes...)
+		} else {
+			text = append(text, p.Token...)
+		}
+		if len(p.Top) != 1 || p.Top[0].Token != p.Token || p.Logprob != 0 {
+			t.Errorf("token %+v", p)
+		}
+	}
+	if string(text) != "aé日" || int64(len(resp.Logprobs)) != *resp.Usage.OutputTokens {
+		t.Errorf("%d tokens make %q", len(resp.Logprobs), text)
+	}
+}
