@@ -1,24 +1,21 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"agentgraph/agents"
-	"agentgraph/constraint"
 	"agentgraph/model"
 	"agentgraph/record"
-	"agentgraph/record/store"
-	"agentgraph/tools"
+	"agentgraph/serve"
 	"agentgraph/turn"
 )
 
@@ -93,92 +90,66 @@ arguments or the schema were refused, 130 cancelled.`,
 }
 
 func (a *app) respond(ctx context.Context, cmd *cobra.Command, f *respondFlags, args []string) error {
-	s, err := a.respondRequest(cmd, f, args)
+	call, err := a.respondCall(cmd, f, args)
 	if err != nil {
 		return a.refuseArguments(err)
 	}
-	req, name := s.req, s.model
-	remember := func(*record.Record) error { return nil }
-	if f.thread != "" {
-		thread, err := store.OpenThread(s.threads, f.thread)
-		if err != nil {
-			return a.refuseArguments(err)
-		}
-		unlock, err := thread.Lock(ctx)
-		if err != nil {
-			return err
-		}
-		defer unlock()
-		if remember, err = converse(req, thread, f.thread, f.history); err != nil {
-			return a.refuseArguments(err)
-		}
+	svc, done, err := a.service(cmp.Or(f.graph, graphAround(workingDir())), agents.LoadOptions{DefaultModel: defaultModel()})
+	if err != nil {
+		return a.refuseArguments(err)
 	}
-	ms := newModels(s.find)
-	defer ms.Close()
-	audit := store.OpenAudit(s.log)
-	defer audit.Close()
-	req.Audit = a.auditTo(audit)
+	defer done()
 	live := newLive(a.stderr)
-	req.Approver = a.approver()
-	streams := req.Spec == nil && !a.json
+	call.Approver = a.approver()
+	var streams bool
+	label := "respond"
+	call.Started = func(s serve.Started) {
+		streams, label = !s.Shaped && !a.json, filepath.Base(s.Model)
+	}
 	var streamed strings.Builder
-	req.Progress = func(p model.Progress) {
+	call.Progress = func(p model.Progress) {
 		if streams {
 			streamed.WriteString(p.Text)
 			io.WriteString(a.stdout, p.Text)
 			return
 		}
-		live.update("respond", filepath.Base(name), p.Tokens)
+		live.update("respond", label, p.Tokens)
 	}
-	// A schema that is refused needs no model.
-	rec := earlyRefusal(ctx, req, s)
-	if rec == nil {
-		m, err := ms.Model(ctx, name)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil:
-			rec = turn.Refuse(req, turn.Unavailable(err))
-		default:
-			req.Model = m
-			rec = turn.Run(ctx, req)
-		}
-	}
+	rec, err := svc.Respond(ctx, *call)
 	live.done("respond")
-	if err := remember(rec); err != nil {
-		warn(a.stderr, fmt.Errorf("the thread was not written: %w", err))
+	var wrong *serve.ArgumentError
+	switch {
+	case errors.As(err, &wrong):
+		return a.refuseArguments(flagError(wrong))
+	case ctx.Err() != nil && rec == nil:
+		return ctx.Err()
+	case err != nil:
+		return a.refuseArguments(err)
 	}
 	return a.printResponse(rec, streams, streamed.String())
 }
 
-// converse puts the thread's exchanges into the request and returns what adds
-// the new one.
-func converse(req *turn.Request, thread *store.Thread, name string, last int) (func(*record.Record) error, error) {
-	past, err := thread.Exchanges(last)
+// service is what answers calls here, with a graph or, for "", without; done
+// ends it.
+func (a *app) service(graph string, load agents.LoadOptions) (svc *serve.Service, done func(), err error) {
+	ms := newModels(func(name string) (agents.ModelSpec, error) { return svc.ModelSpec(name) })
+	svc, err = serve.New(serve.Config{
+		Graph: graph, Load: load, Models: ms, Find: outsideModel, StateDir: stateDir(), Dir: workingDir(),
+		Warn: func(err error) { warn(a.stderr, err) },
+	})
 	if err != nil {
-		return nil, err
+		ms.Close()
+		return nil, nil, err
 	}
-	for _, e := range past {
-		req.History = append(req.History, turn.Exchange{User: e.User, Answer: e.Answer})
-	}
-	req.SessionID = name
-	return func(rec *record.Record) error {
-		answer, ok := rec.Answer()
-		if !ok {
-			return nil
-		}
-		return thread.Append(store.Exchange{Time: rec.Timing.Finished, TurnID: req.TurnID, User: req.User, Answer: answer})
-	}, nil
+	return svc, func() { svc.Close(); ms.Close() }, nil
 }
 
-// auditTo appends to the log and says once when that fails.
-func (a *app) auditTo(log *store.Audit) func(turn.Event) {
-	var once sync.Once
-	return func(e turn.Event) {
-		if err := log.Append(e); err != nil {
-			once.Do(func() { warn(a.stderr, fmt.Errorf("the audit log cannot be written: %w", err)) })
-		}
+// flagError names an argument of a call as the command line does.
+func flagError(e *serve.ArgumentError) error {
+	if e.Argument == "prompt" {
+		return errors.New("the prompt: " + e.Reason)
 	}
+	return errors.New("--" + strings.ReplaceAll(e.Argument, "_", "-") + ": " + e.Reason)
 }
 
 // printResponse prints what a turn of respond came to and returns its exit.
@@ -218,8 +189,8 @@ func (a *app) refuseArguments(err error) error {
 	return a.printResponse(turn.Refuse(&turn.Request{}, &record.Error{Code: record.ArgumentsInvalid, Message: err.Error()}), false, "")
 }
 
-// respondRequest reads the flags and files; nothing is loaded yet.
-func (a *app) respondRequest(cmd *cobra.Command, f *respondFlags, args []string) (*surroundings, error) {
+// respondCall reads the flags and files; nothing is loaded yet.
+func (a *app) respondCall(cmd *cobra.Command, f *respondFlags, args []string) (*serve.Call, error) {
 	spec, stdinUsed, err := f.spec.read(cmd, a.stdin)
 	if err != nil {
 		return nil, err
@@ -228,78 +199,34 @@ func (a *app) respondRequest(cmd *cobra.Command, f *respondFlags, args []string)
 	if err != nil {
 		return nil, err
 	}
-	s, err := respondDefaults(f.graph, f.model)
-	if err != nil {
-		return nil, err
-	}
 	set := cmd.Flags().Changed
-	req := s.req
-	req.TurnID = newID()
-	req.TraceID = req.TurnID
-	req.User = prompt
-	if f.system != "" {
-		req.System = []string{f.system}
+	c := &serve.Call{
+		Prompt: prompt, System: f.system, Spec: spec, Enforce: f.enforce, Formats: f.formats,
+		Thread: f.thread, Tools: f.tools, NoTools: f.noTools,
 	}
-	if req.Spec = spec; spec == nil && s.schema != "" {
-		req.Spec = &constraint.Spec{Kind: constraint.JSON, Source: []byte(s.schema), File: "output.schema"}
+	if f.model != "" {
+		c.Model = absModel(f.model)
 	}
 	if set("no-schema-in-prompt") {
-		req.SchemaInPrompt = !f.noSchema
+		show := !f.noSchema
+		c.SchemaInPrompt = &show
 	}
-	if set("enforce") {
-		req.ConstraintOptions.Enforce = constraint.Enforce(f.enforce)
-		if f.enforce != string(constraint.EnforceMask) && f.enforce != string(constraint.EnforceValidate) {
-			return nil, fmt.Errorf("--enforce %s: it is mask or validate", f.enforce)
-		}
+	given(set("max-output-tokens"), &c.MaxOutputTokens, &f.maxTokens)
+	given(set("history"), &c.History, &f.history)
+	given(set("timeout"), &c.Timeout, &f.timeout)
+	given(set("seed"), &c.Seed, &f.seed)
+	given(set("temperature"), &c.Temperature, &f.temp)
+	given(set("logprobs"), &c.Logprobs, &f.logprobs)
+	given(set("repair"), &c.Repair, &f.repair)
+	given(set("solo"), &c.Solo, &f.solo)
+	return c, nil
+}
+
+// given passes a flag on where it was set.
+func given[T any](set bool, to **T, flag *T) {
+	if set {
+		*to = flag
 	}
-	if set("formats") {
-		req.ConstraintOptions.Formats = constraint.Formats(f.formats)
-		switch constraint.Formats(f.formats) {
-		case constraint.FormatsMask, constraint.FormatsAssert, constraint.FormatsIgnore:
-		default:
-			return nil, fmt.Errorf("--formats %s: it is mask, assert or ignore", f.formats)
-		}
-	}
-	if set("max-output-tokens") {
-		if f.maxTokens < 1 {
-			return nil, errors.New("--max-output-tokens: give a number of 1 or more")
-		}
-		req.Sampling.MaxTokens = f.maxTokens
-	}
-	if err := respondTools(req, f.tools, f.noTools); err != nil {
-		return nil, err
-	}
-	if f.history < 0 || set("history") && f.thread == "" {
-		return nil, errors.New("--history: give a number of 1 or more, together with --thread")
-	}
-	if set("timeout") {
-		if f.timeout <= 0 {
-			return nil, errors.New("--timeout: give a time above zero, e.g. 30s")
-		}
-		req.Timeout = f.timeout
-	}
-	if set("seed") {
-		req.Sampling.Seed = &f.seed
-	}
-	if set("temperature") {
-		if f.temp < 0 || f.temp > 100 {
-			return nil, errors.New("--temperature: give a number from 0 to 100")
-		}
-		req.Sampling.Temperature = f.temp
-	}
-	if set("logprobs") {
-		if f.logprobs < 1 || f.logprobs > turn.MaxLogprobs {
-			return nil, fmt.Errorf("--logprobs: give a number from 1 to %d", turn.MaxLogprobs)
-		}
-		req.Sampling.Logprobs = f.logprobs
-	}
-	if set("repair") {
-		req.Repair.Enabled = f.repair
-	}
-	if set("solo") {
-		req.Solo = f.solo
-	}
-	return s, nil
 }
 
 // prompt comes from exactly one place.
@@ -336,105 +263,12 @@ func notEmpty(text, from string) (string, error) {
 	return text, nil
 }
 
-// surroundings are what respond takes from where it is called.
-type surroundings struct {
-	req   *turn.Request
-	model string // a name for find
-	find  func(string) (agents.ModelSpec, error)
-	log   string // folder of the audit log
-	// threads is the folder of conversations.
-	threads string
-	// schema is the settings' own, for a call that is given none.
-	schema string
-}
-
-func respondDefaults(dir, flag string) (*surroundings, error) {
-	s := &surroundings{
-		req:  &turn.Request{SchemaInPrompt: true, Timeout: 10 * time.Minute},
-		find: outsideModel, log: filepath.Join(stateDir(), "log"), threads: filepath.Join(stateDir(), "threads"),
-	}
-	if flag != "" {
-		s.model = absModel(flag)
-	}
-	if dir == "" {
-		dir = graphAround(workingDir())
-	}
-	if dir != "" {
-		g, err := agents.LoadWith(dir, agents.LoadOptions{})
-		if err != nil {
-			return nil, err
-		}
-		for _, f := range g.Findings {
-			if f.File == agents.GraphFile && f.Severity == agents.SeverityError {
-				f.File = filepath.Join(g.Root, f.File)
-				return nil, errors.New(f.String())
-			}
-		}
-		d := g.Defaults
-		s.req.Prompt, s.req.SchemaInPrompt = d.Prompt, d.SchemaInPrompt
-		s.req.ConstraintOptions, s.req.Sampling, s.req.Repair = d.Constraint, d.Sampling, d.Repair
-		s.req.Thinking, s.req.Solo, s.req.Timeout, s.req.ModelCalls = d.Thinking, d.Solo, d.Timeout, d.ModelCalls
-		s.req.Tools, s.req.MaxToolRounds, s.req.ToolFormat = d.Tools, d.MaxToolRounds, constraint.CallFormat(d.ToolFormat)
-		s.req.Place = tools.Place{Root: g.Root, Dir: g.Root}
-		s.req.SettingsSHA256 = d.SHA256()
-		s.schema = d.Schema
-		if s.model == "" {
-			s.model = d.Model
-		}
-		s.find, s.log, s.threads = g.ModelSpec, filepath.Join(g.Root, "log"), filepath.Join(g.Root, "threads")
-	}
-	if s.model == "" {
-		s.model = defaultModel()
-	}
-	return s, nil
-}
-
 // outsideModel resolves a model's name where there are no settings.
 func outsideModel(name string) (agents.ModelSpec, error) {
 	if spec, ok := agents.ParseModel(name, workingDir()); ok {
 		return spec, nil
 	}
 	return agents.ModelSpec{}, fmt.Errorf("no model is called %q here: outside a graph give a path that ends in .gguf, or script:FILE", name)
-}
-
-// earlyRefusal refuses what the schema alone decides, or returns nil. No model
-// is loaded for it.
-func earlyRefusal(ctx context.Context, req *turn.Request, s *surroundings) *record.Record {
-	if req.Spec == nil {
-		return nil
-	}
-	if _, err := constraint.Compile(*req.Spec, req.ConstraintOptions); err == nil {
-		return nil
-	}
-	early := *req
-	early.Model = unloaded{model.Identity{Name: filepath.Base(s.model)}}
-	if spec, err := s.find(s.model); err == nil {
-		early.Model = alias(unloaded{model.Identity{Name: filepath.Base(spec.GGUF + spec.Script)}}, spec)
-	}
-	return turn.Run(ctx, &early)
-}
-
-// unloaded is a model that was not opened because its turn is refused anyway.
-type unloaded struct{ identity model.Identity }
-
-func (u unloaded) Generate(context.Context, *model.Request) (*model.Response, error) {
-	return nil, &model.Error{Kind: model.Unavailable, Delivery: model.NotSent, Model: u.identity.Name, Err: errors.New("not loaded")}
-}
-
-func (u unloaded) Render(context.Context, *model.Request) (model.Rendered, error) {
-	return model.Rendered{}, model.ErrNotRendered
-}
-
-func (u unloaded) Capabilities() model.Capabilities { return model.Capabilities{Parallel: 1} }
-func (u unloaded) Identity() model.Identity         { return u.identity }
-func (u unloaded) Close() error                     { return nil }
-
-func newID() string {
-	id, err := uuid.NewV7()
-	if err != nil {
-		id = uuid.New()
-	}
-	return id.String()
 }
 
 // recordErrorText is "file:line:col: message; hint".

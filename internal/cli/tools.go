@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,62 +13,7 @@ import (
 	"agentgraph/agents"
 	"agentgraph/runner"
 	"agentgraph/tools"
-	"agentgraph/turn"
 )
-
-// respondTools leaves a request the tools that the flags name: those of the
-// graph with their policy, others as they are.
-func respondTools(req *turn.Request, named []string, none bool) error {
-	if none {
-		if len(named) > 0 {
-			return errors.New("--tool and --no-tools exclude each other")
-		}
-		req.Tools = nil
-		return nil
-	}
-	if req.Place.Dir == "" {
-		req.Place.Dir = workingDir()
-	}
-	if len(named) == 0 {
-		return nil
-	}
-	known := req.Tools
-	req.Tools = nil
-	for _, name := range named {
-		if name == "" {
-			return errors.New("--tool: name a tool")
-		}
-		i := slices.IndexFunc(known, func(c tools.Config) bool { return isTool(c, name) })
-		if i >= 0 {
-			req.Tools = append(req.Tools, known[i])
-			continue
-		}
-		c := agents.WithTool(tools.Config{}, name)
-		if len(c.Command) > 0 && strings.ContainsRune(name, '/') {
-			abs, err := filepath.Abs(name)
-			if err != nil {
-				return err
-			}
-			c.Command[0] = abs
-		}
-		req.Tools = append(req.Tools, c)
-	}
-	return nil
-}
-
-// isTool reports that an entry of tools: goes by this name.
-func isTool(c tools.Config, name string) bool {
-	switch {
-	case c.Builtin != "":
-		return c.Builtin == name
-	case len(c.Command) > 0:
-		base := filepath.Base(c.Command[0])
-		return c.Command[0] == name || base == name || base == "ag-tool-"+name
-	case c.MCP != nil && len(c.MCP.Command) > 0:
-		return filepath.Base(c.MCP.Command[0]) == name
-	}
-	return c.MCP != nil && c.MCP.URL == name
-}
 
 // approver asks the person at the terminal; where there is none, it is nil.
 func (a *app) approver() tools.Approver {

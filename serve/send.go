@@ -1,0 +1,255 @@
+package serve
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"agentgraph/agents"
+	"agentgraph/output"
+	"agentgraph/record"
+	"agentgraph/record/store"
+	"agentgraph/runner"
+	"agentgraph/turn"
+)
+
+// pollEvery is how often the folders and the runner are asked while somebody
+// waits.
+const pollEvery = 100 * time.Millisecond
+
+// Message is an input for an agent.
+type Message struct {
+	Agent string
+	// Text is the content, whole and in UTF-8.
+	Text string
+	// Name of the file; empty means one that nobody has. A name that is taken
+	// is refused: an input is never replaced.
+	Name string
+	// Folder is one of the agent's inputs, relative to the graph; empty means
+	// the first that no agent writes to.
+	Folder string
+}
+
+// Sent is an input that was dropped.
+type Sent struct {
+	Agent string
+	Input record.FileRef // relative to the graph
+	turns string
+	since string // an id that is older than the turn's
+}
+
+// maxName bounds the name of an input, in bytes.
+const maxName = 200
+
+// Send drops an input into an agent's folder, whole and under a name nobody
+// had, and sees to it that a runner works the graph.
+func (s *Service) Send(ctx context.Context, m Message) (*Sent, error) {
+	g, err := s.Graph()
+	if err != nil {
+		return nil, err
+	}
+	ag, err := agentOf(g, m.Agent)
+	if err != nil {
+		return nil, err
+	}
+	if ag.Err != nil {
+		return nil, argument("agent", "%s cannot run: %v", ag.Name, ag.Err)
+	}
+	folder, err := inputFolder(g, ag, m.Folder)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkText(ag, m.Text); err != nil {
+		return nil, err
+	}
+	id := newID()
+	name := m.Name
+	if name == "" {
+		name = id + ".txt"
+	} else if err := checkName(name); err != nil {
+		return nil, err
+	}
+	path, err := drop(ctx, folder, id, name, []byte(m.Text))
+	if errors.Is(err, fs.ErrExist) {
+		return nil, argument("name", "%s has a file %s already, and an input is never replaced; take another name, or none", g.Rel(folder), name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(m.Text))
+	sent := &Sent{
+		Agent: ag.Name, turns: ag.TurnsDir, since: id,
+		Input: record.FileRef{Path: g.Rel(path), SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(m.Text))},
+	}
+	c, err := s.running(ctx)
+	if err != nil {
+		return sent, fmt.Errorf("%s is in its folder, but no runner takes it: %w", sent.Input.Path, err)
+	}
+	return sent, c.Close()
+}
+
+// inputFolder is where a message to the agent goes.
+func inputFolder(g *agents.Graph, ag *agents.Agent, wanted string) (string, error) {
+	var dir string
+	if wanted != "" {
+		i := slices.IndexFunc(ag.Inputs, func(in string) bool { return g.Rel(in) == filepath.ToSlash(filepath.Clean(wanted)) })
+		if i < 0 {
+			return "", argument("folder", "%q is no input of %s", wanted, ag.Name)
+		}
+		dir = ag.Inputs[i]
+	}
+	for _, in := range ag.Inputs {
+		written := slices.ContainsFunc(g.Agents, func(o *agents.Agent) bool { return o.OutputDir == in })
+		switch {
+		case written && in == dir:
+			return "", argument("folder", "%s holds the answers of an agent, and nothing else is put there", wanted)
+		case dir == "" && !written:
+			dir = in
+		}
+	}
+	if dir == "" {
+		return "", argument("agent", "%s reads the answers of other agents alone, and has no folder for messages", ag.Name)
+	}
+	if rel := g.Rel(dir); filepath.IsAbs(filepath.FromSlash(rel)) || agents.LeadsOut(g.Root, dir) {
+		return "", argument("agent", "the input folder of %s lies outside the graph", ag.Name)
+	}
+	return dir, nil
+}
+
+func checkText(ag *agents.Agent, text string) error {
+	if text == "" {
+		return argument("text", "it is empty, and an empty file is no input")
+	}
+	if n := ag.Settings.InputBytes; len(text) > n {
+		return argument("text", "it has %d bytes, more than input_bytes allows (%d); split it, or raise limits: input_bytes", len(text), n)
+	}
+	if msg, hint := turn.NotText("the text", []byte(text)); msg != "" {
+		return argument("text", "%s; %s", msg, hint)
+	}
+	return nil
+}
+
+func checkName(name string) error {
+	switch why := agents.IgnoredName(name); {
+	case strings.ContainsAny(name, `/\:`) || filepath.Base(name) != name:
+		return argument("name", "%q is no plain file name", name)
+	case len(name) > maxName:
+		return argument("name", "it has %d bytes; take at most %d", len(name), maxName)
+	case why != "":
+		return argument("name", "%q would be no input: %s", name, why)
+	}
+	return nil
+}
+
+// drop writes the file whole, then gives it its name.
+func drop(ctx context.Context, dir, id, name string, data []byte) (string, error) {
+	pending, err := output.Open(dir).Prepare(ctx, id, data)
+	if err != nil {
+		return "", err
+	}
+	path, err := pending.Commit(name)
+	if err != nil {
+		_ = pending.Discard()
+	}
+	return path, err
+}
+
+// Wait waits until the input's turn has ended and returns its record: an
+// answer, a failure or a refusal. It ends early with ctx, or when no runner
+// works the graph any more.
+func (s *Service) Wait(ctx context.Context, sent *Sent, progress func(runner.TurnStatus)) (*record.Record, error) {
+	turns := store.Open(sent.turns)
+	seen := map[string]bool{}
+	var c *runner.Client
+	defer func() {
+		if c != nil {
+			c.Close()
+		}
+	}()
+	for {
+		if rec, err := findTurn(turns, sent, seen); rec != nil || err != nil {
+			return rec, err
+		}
+		var err error
+		if c == nil {
+			if c, err = s.running(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if status, err := c.Status(); err != nil {
+			c.Close()
+			c = nil // it ended; another one may take over
+		} else if err := s.look(status, sent, progress); err != nil {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pollEvery):
+		}
+	}
+}
+
+// look reports progress, and what keeps the input from ever having a turn.
+func (s *Service) look(status runner.Status, sent *Sent, progress func(runner.TurnStatus)) error {
+	for _, ag := range status.Agents {
+		if ag.Name != sent.Agent {
+			continue
+		}
+		switch ag.State {
+		case "paused":
+			return fmt.Errorf("the agent %s is paused; 'agentgraph resume %s' lets it go on, and its answers stand in answers then", ag.Name, ag.Name)
+		case "stopped":
+			return fmt.Errorf("the agent %s is stopped: %s", ag.Name, ag.Error)
+		}
+		for _, t := range ag.Running {
+			if progress != nil && slices.Contains(t.Inputs, sent.Input.Path) {
+				progress(t)
+			}
+		}
+		for _, set := range ag.Incomplete {
+			if strings.Contains(set, filepath.Base(sent.Input.Path)) {
+				return fmt.Errorf("the agent %s waits for the other inputs of its set: %s", ag.Name, set)
+			}
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(s.cfg.Graph, filepath.FromSlash(sent.Input.Path))); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s was removed before it had its turn", sent.Input.Path)
+	}
+	return nil
+}
+
+// findTurn looks for the record of the input's turn among those that are
+// younger than the input.
+func findTurn(turns *store.Store, sent *Sent, seen map[string]bool) (*record.Record, error) {
+	ids, err := turns.IDs()
+	if err != nil {
+		return nil, err
+	}
+	for i := len(ids) - 1; i >= 0 && ids[i] > sent.since; i-- {
+		id := ids[i]
+		if seen[id] {
+			continue
+		}
+		rec, err := turns.Read(id)
+		if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, store.ErrMissingSource) {
+			continue
+		}
+		seen[id] = true
+		if err != nil {
+			continue // another turn's, or the next look finds it whole
+		}
+		if slices.ContainsFunc(rec.Inputs, func(f record.FileRef) bool { return f.Path == sent.Input.Path && f.SHA256 == sent.Input.SHA256 }) {
+			return rec, nil
+		}
+	}
+	return nil, nil
+}
