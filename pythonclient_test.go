@@ -48,7 +48,7 @@ func python(t *testing.T, script string, in, out any) {
 	}
 }
 
-func TestPythonUnitTests(t *testing.T) {
+func TestClientsPythonUnitTests(t *testing.T) {
 	exe, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("python3 is not installed; the Python client is not tested")
@@ -76,7 +76,7 @@ type rebuildCase struct {
 
 // The Python client rebuilds the messages of SCHEMA.md's example and of many
 // odd agent folders, byte for byte.
-func TestPythonRebuildsMessages(t *testing.T) {
+func TestClientsPythonRebuildsMessages(t *testing.T) {
 	d := readSchemaDoc(t)
 	root := docGraph(t, d)
 	cases := []rebuildCase{{Dir: filepath.Join(root, "agents", "supervisor"), Text: "Great kettle, boils fast.\n"}}
@@ -195,7 +195,7 @@ print(json.dumps([[str(n) if n is not None else "" for n in parse_name(*c) or [N
 `
 
 // The Python client reads the names of answers as the output package does.
-func TestPythonFindsAnswers(t *testing.T) {
+func TestClientsPythonFindsAnswers(t *testing.T) {
 	formats := []string{"rating", "{turn}", "{turn}{turn}", "{turn}{timestamp}", "{timestamp}{turn}", "out-{timestamp}", "a.b*", "{timestamp}-{turn}-{timestamp}", "v1{turn}0{turn}"}
 	parts := []string{"rating_", "0", "1", "12", "07", "1712345678000", "1712345678001", "-", "a.b*", "_", "v1", "out-", "18446744073709551615", "18446744073709551616", "9223372036854775808", "٣", "x", "\n"}
 	r := rand.New(rand.NewSource(11))

@@ -21,6 +21,9 @@ const typescript = "typescript@7.0.2"
 // empty folder, and used from there: its types hold for whole records, and its
 // functions find what is to be found.
 func TestClientsTypeScript(t *testing.T) {
+	if raceDetector {
+		t.Skip("runs no Go code; it runs without the race detector")
+	}
 	compiler := clienttest.Node(t, typescript)
 	work := t.TempDir()
 	source := filepath.Join(work, "source")

@@ -1,0 +1,5 @@
+//go:build !race
+
+package agentgraph_test
+
+const raceDetector = false
