@@ -15,7 +15,7 @@ link_native = native=$$(scripts/native.sh) && export CGO_LDFLAGS="-O2 -g -L$$nat
 # A checkout that git will not read (another owner) still builds.
 buildvcs := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help demo build test check bench bench-peers fuzz native model generate clean
+.PHONY: help demo build test test-clients check bench bench-peers fuzz native model generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,8 +28,12 @@ build: ## bin/agentgraph
 	@$(link_native) && $(GO) build -trimpath -buildvcs=$(buildvcs) -o $(BIN) ./cmd/agentgraph
 
 test: ## every test: without cgo, then with it under the race detector
-	@scripts/deps.sh go
+	@scripts/deps.sh go clients
 	@$(link_native) && scripts/test.sh
+
+test-clients: ## only the tests with clients in Python and TypeScript
+	@scripts/deps.sh go clients
+	@$(link_native) && scripts/test-clients.sh
 
 check: ## formatting, vet with and without cgo, import rules, generated files
 	@scripts/deps.sh go

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks for what a build needs: deps.sh go|native|model…
+# Checks for what a build or a test needs: deps.sh go|native|model|clients…
 # Debian packages that are missing are installed when this user may (root, or
 # sudo without a password); otherwise the exact command is printed.
 # AGENTGRAPH_NO_APT=1 only prints it.
@@ -63,7 +63,15 @@ for part in "$@"; do
 			packages="$packages python3-pip"
 		fi
 		;;
-	*) die "deps.sh: '$part' is none of go, native, model" ;;
+	clients)
+		need python3 python3
+		if ! have python3 || ! python3 -c 'import ensurepip, venv' >/dev/null 2>&1; then
+			packages="$packages python3-venv"
+		fi
+		need node nodejs
+		need npm npm
+		;;
+	*) die "deps.sh: '$part' is none of go, native, model, clients" ;;
 	esac
 done
 
