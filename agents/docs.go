@@ -68,6 +68,8 @@ func valueWord(t reflect.Type, tag reflect.StructTag) string {
 		word = "list of folders"
 	case tag.Get("path") != "":
 		word = "path"
+	case tag.Get("enum") != "" && t.Kind() == reflect.Slice:
+		return "list of `" + strings.ReplaceAll(tag.Get("enum"), ",", "`, `") + "`"
 	case tag.Get("enum") != "":
 		return "`" + strings.ReplaceAll(tag.Get("enum"), ",", "`, `") + "`"
 	default:

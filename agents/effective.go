@@ -58,6 +58,8 @@ type Settings struct {
 	InputBytes    int            `json:"input_bytes"`
 	ModelCalls    int            `json:"model_calls"` // 0: turn.DefaultModelCalls
 	ModelSpec     ModelSpec      `json:"model_spec"`
+	// Fallback are the models to try in order when Model cannot be had.
+	Fallback []ModelSpec `json:"fallback,omitempty"`
 }
 
 // SHA256 is the hash of the settings, the model's entry among them.
@@ -98,6 +100,7 @@ func effective(g *graphFile, a *agentFile) Settings {
 
 	s := Settings{
 		Model:          or(o.Model, ""),
+		Fallback:       named(o.Fallback),
 		Prompt:         or(o.Prompt, ""),
 		SchemaInPrompt: or(o.SchemaInPrompt, true),
 		Inputs:         a.Inputs,

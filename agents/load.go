@@ -66,6 +66,7 @@ func LoadWith(dir string, opt LoadOptions) (*Graph, error) {
 	l.g.Defaults = effective(&l.file, &agentFile{})
 	l.g.Defaults.Tools = resolveTools(l.g.Defaults.Tools, root)
 	l.inlineSchema()
+	l.defaultFallback()
 	for _, e := range entries {
 		l.agent(e)
 	}
@@ -188,9 +189,10 @@ func (l *loader) graphFile() {
 		if spec.Script != "" {
 			spec.Script = absFrom(l.g.Root, spec.Script)
 		}
+		spec.resolve(l.g.Root)
 		if l.badModels[name] == nil {
-			if msg := spec.problem(); msg != "" {
-				l.badModel(name, l.add(Finding{File: GraphFile, Line: at.line, Col: at.col, Severity: SeverityError, Msg: fmt.Sprintf("model %q %s", name, msg), Hint: "write gguf: FILE or script: FILE"}))
+			if msg, hint := spec.problem(); msg != "" {
+				l.badModel(name, l.add(Finding{File: GraphFile, Line: at.line, Col: at.col, Severity: SeverityError, Msg: fmt.Sprintf("model %q %s", name, msg), Hint: hint}))
 			}
 		}
 		if l.badModels[name] == nil {
@@ -210,16 +212,6 @@ func (l *loader) inlineSchema() {
 		l.add(*f)
 	}
 	l.g.Defaults.Schema = text
-}
-
-func (s *ModelSpec) problem() string {
-	switch {
-	case s.GGUF != "" && s.Script != "":
-		return "names both gguf and script"
-	case s.GGUF == "" && s.Script == "":
-		return "names no gguf and no script"
-	}
-	return ""
 }
 
 func absFrom(dir, path string) string {
@@ -350,6 +342,7 @@ func (l *loader) chooseModel(a *Agent, stop func(...*Error)) {
 		return
 	}
 	a.Settings.ModelSpec = spec
+	l.fallback(a, stop)
 }
 
 // ModelSpec resolves a model's name: a key of models:, a path that ends in

@@ -40,7 +40,7 @@ type agentFile struct {
 // Options are the keys that defaults: and an agent share.
 type Options struct {
 	Model          *string          `yaml:"model" default:"–" doc:"A name from models:, a path ending in .gguf, or script:FILE."`
-	Fallback       []string         `yaml:"fallback" default:"–" later:"1" doc:"Models to try in order when model cannot be had."`
+	Fallback       []string         `yaml:"fallback" default:"none" doc:"Models to try in order when the one before cannot be had: its file does not load, or its server does not answer. None is tried once a token may have been generated."`
 	Prompt         *string          `yaml:"prompt" default:"none" doc:"Text that joins the system message after the files of system/."`
 	SchemaInPrompt *bool            `yaml:"schema_in_prompt" default:"true" doc:"Whether the system message ends with the schema."`
 	Sampling       *SamplingOptions `yaml:"sampling" doc:"How tokens are chosen."`
@@ -90,7 +90,7 @@ type SamplingOptions struct {
 	MinP        *float64 `yaml:"min_p" default:"off" min:"0" max:"1" doc:"Only tokens at least this likely, relative to the likeliest."`
 	Seed        *uint64  `yaml:"seed" default:"drawn, and recorded" doc:"Makes a sampled answer repeatable."`
 	MaxTokens   *int     `yaml:"max_tokens" default:"1024 for a shaped answer, what the context leaves for a free one" min:"1" doc:"Most tokens of an answer."`
-	Logprobs    *int     `yaml:"logprobs" default:"0" min:"0" later:"1" doc:"Alternatives per token to record."`
+	Logprobs    *int     `yaml:"logprobs" default:"0" min:"0" max:"20" later:"1" doc:"How many of the likeliest tokens the record keeps at each token of an answer, with their log probabilities; 0: none."`
 }
 
 // OutputOptions are the keys of output:.
@@ -137,14 +137,28 @@ type ModelSpec struct {
 
 	Script string `yaml:"script" default:"–" path:"1" doc:"A file of scripted answers, to try a graph without a model."`
 
-	Server         string     `yaml:"server" default:"–" later:"1" doc:"The kind of server."`
-	URL            string     `yaml:"url" default:"–" later:"1" doc:"Where the server listens."`
-	Model          string     `yaml:"model" default:"–" later:"1" doc:"The server's name for the model."`
-	Key            *yaml.Node `yaml:"key" default:"none" later:"1" doc:"Where the key comes from: {env: NAME} or {file: PATH}."`
-	ServerCommand  *yaml.Node `yaml:"server_command" default:"none" later:"1" doc:"Command that starts the server."`
-	StartupTimeout *Duration  `yaml:"startup_timeout" default:"5m" later:"1" doc:"How long the server may take to start."`
-	TLSCA          string     `yaml:"tls_ca" default:"the system's" path:"1" later:"1" doc:"Certificates to trust."`
-	Proxy          string     `yaml:"proxy" default:"none" later:"1" doc:"Proxy for this server."`
-	Plugin         *yaml.Node `yaml:"plugin" default:"–" later:"1" doc:"A program that answers."`
-	Constraints    *yaml.Node `yaml:"constraints" default:"as probed" later:"1" doc:"What the engine is declared to hold."`
+	Server         string          `yaml:"server" default:"–" later:"1" doc:"The kind of server."`
+	URL            string          `yaml:"url" default:"–" later:"1" doc:"Where the server listens."`
+	Model          string          `yaml:"model" default:"–" later:"1" doc:"The server's name for the model."`
+	Key            *yaml.Node      `yaml:"key" default:"none" later:"1" doc:"Where the key comes from: {env: NAME} or {file: PATH}."`
+	ServerCommand  *CommandOptions `yaml:"server_command" default:"none" doc:"Starts the server before it is first asked, again when it dies, and stops it at the end. [PROGRAM, ARGUMENT, …] is short for {command: …}."`
+	StartupTimeout *Duration       `yaml:"startup_timeout" default:"5m" min:"100ms" max:"24h" doc:"How long a started server may take until it answers."`
+	TLSCA          string          `yaml:"tls_ca" default:"the system's" path:"1" later:"1" doc:"Certificates to trust."`
+	Proxy          string          `yaml:"proxy" default:"none" later:"1" doc:"Proxy for this server."`
+	Plugin         *PluginOptions  `yaml:"plugin" default:"–" doc:"A program that answers, one process per call; a plain word stands for {name: WORD}. See docs/plugins.md."`
+	Constraints    []string        `yaml:"constraints" default:"as probed; a plug-in's description" enum:"json,regex,lark,llg" doc:"The kinds of schema that a server or plug-in is declared to hold; [] declares none."`
+}
+
+// PluginOptions are the keys of models.<name>.plugin:.
+type PluginOptions struct {
+	Name    *string  `yaml:"name" short:"1" default:"–" doc:"NAME for the program ag-provider-NAME on PATH, or a path with a '/'."`
+	Command []string `yaml:"command" default:"–" doc:"Instead of name: a program with its first arguments."`
+	Env     []string `yaml:"env" default:"none" doc:"Environment variables, by name, that it gets besides PATH, HOME and the like and AG_PROVIDER_NAME_*. Their values are taken out of messages."`
+}
+
+// CommandOptions are the keys of models.<name>.server_command:.
+type CommandOptions struct {
+	Command []string `yaml:"command" list:"1" default:"–" doc:"A program with its arguments; it must stay in the foreground and listen where url says."`
+	Dir     *string  `yaml:"dir" default:"the graph's folder" path:"1" doc:"Working folder."`
+	Env     []string `yaml:"env" default:"none" doc:"Environment variables, by name, that it gets besides PATH, HOME and the like. Their values are taken out of its log."`
 }

@@ -170,11 +170,12 @@ func (d *strictDecoder) value(n *yaml.Node, v reflect.Value, path string, tag re
 			d.wrong(n, path, "a list")
 			return
 		}
+		v.Set(reflect.MakeSlice(v.Type(), 0, len(n.Content))) // [] is written, too
 		for i, item := range n.Content {
 			e := reflect.New(v.Type().Elem()).Elem()
 			p := fmt.Sprintf("%s[%d]", path, i)
 			d.places[p] = place{item.Line, item.Column}
-			d.value(item, e, p, "")
+			d.value(item, e, p, reflect.StructTag(itemTag(tag)))
 			v.Set(reflect.Append(v, e))
 		}
 	default:
@@ -182,11 +183,19 @@ func (d *strictDecoder) value(n *yaml.Node, v reflect.Value, path string, tag re
 	}
 }
 
+// itemTag is what of a list's tag holds for its items.
+func itemTag(tag reflect.StructTag) string {
+	if enum := tag.Get("enum"); enum != "" {
+		return "enum:" + strconv.Quote(enum)
+	}
+	return ""
+}
+
 func (d *strictDecoder) structure(n *yaml.Node, v reflect.Value, path string) {
 	fields := fieldsOf(v.Type())
-	if n.Kind == yaml.ScalarNode {
+	if n.Kind != yaml.MappingNode {
 		for _, f := range fields {
-			if f.tag.Get("short") != "" {
+			if n.Kind == yaml.ScalarNode && f.tag.Get("short") != "" || n.Kind == yaml.SequenceNode && f.tag.Get("list") != "" {
 				d.value(n, v.FieldByIndex(f.index), path, f.tag)
 				return
 			}
