@@ -42,6 +42,8 @@ type intake struct {
 	waiting int // files that are not settled yet
 	stuck   int // files that could not be taken
 
+	pastRead bool // by split; of the goroutine that works
+
 	mu       sync.Mutex // after Runner.mu where both are held
 	loaded   bool
 	prints   map[string]int64 // looks of files that were dealt with
@@ -213,6 +215,7 @@ func (in *intake) hand(ready []*candidate) {
 	slices.SortFunc(ready, func(a, b *candidate) int {
 		return cmp.Or(a.modTime.Compare(b.modTime), strings.Compare(a.name, b.name))
 	})
+	ready, old := in.split(ready)
 	r := in.r
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -228,6 +231,9 @@ func (in *intake) hand(ready []*candidate) {
 	}
 	waiting, stuck := len(in.settling), len(in.blocked)
 	in.mu.Unlock()
+	if len(old) > 0 {
+		in.recheck(old)
+	}
 	r.waitingFiles += waiting - in.waiting
 	in.waiting, in.stuck = waiting, stuck
 	if in.timer != nil {

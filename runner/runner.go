@@ -115,6 +115,7 @@ type Runner struct {
 	jobs         int                 // goroutines that work on a turn
 	closing      int                 // turns past their publish
 	looking      int                 // intakes at work
+	rechecking   int                 // folders whose old files are compared with their turns
 	waitingFiles int                 // files that are not settled
 	waitingTurns int                 // turns that wait for another attempt
 	stopping     bool                // nothing new starts
@@ -125,6 +126,8 @@ type Runner struct {
 	reloading    bool
 	claims       int // turns started so far, of any kind
 	left         int // see Left
+
+	recheckSlots chan struct{} // of the folders that are compared at once
 
 	told         sync.Map // problem → when it was told
 	publishLocks sync.Map // folder relative to the graph → *sync.Mutex
@@ -198,7 +201,7 @@ func New(cfg Config) (*Runner, error) {
 		idle: make(chan struct{}, 1), finish: make(chan struct{}), ended: make(chan struct{}),
 		agents: map[string]*agentState{}, roles: map[string][]role{}, models: map[string]*modelState{},
 		producers: map[string]producer{}, openKeys: map[string]bool{}, snapshots: map[string]int{},
-		intakes: map[string][]*intake{}, looks: map[string]string{},
+		intakes: map[string][]*intake{}, looks: map[string]string{}, recheckSlots: make(chan struct{}, recheckWorkers),
 	}
 	if r.gen == nil {
 		r.gen = GeneratorFunc(turn.Run)

@@ -288,7 +288,7 @@ func (r *Runner) checkIdle() {
 // busy reports whether anything is under way or will be by itself. Called with
 // mu held.
 func (r *Runner) busy() bool {
-	if r.looking > 0 || r.reloading || r.jobs > 0 {
+	if r.looking > 0 || r.rechecking > 0 || r.reloading || r.jobs > 0 {
 		return true
 	}
 	if r.stopping {

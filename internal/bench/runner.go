@@ -127,6 +127,7 @@ func (i *instant) Model(context.Context, string) (model.Model, error) { return i
 // makeGraph makes n agents, each with a prompt and the given settings.
 func makeGraph(dir string, n int, settings string) ([]string, error) {
 	var names []string
+	past := time.Now().Add(-time.Hour)
 	for i := range n {
 		name := fmt.Sprintf("a%04d", i)
 		names = append(names, name)
@@ -138,6 +139,13 @@ func makeGraph(dir string, n int, settings string) ([]string, error) {
 		}
 		if err := os.WriteFile(filepath.Join(agent, "system", "role.md"), []byte("You answer.\n"), 0o666); err != nil {
 			return nil, err
+		}
+		// A prompt that was changed just now is waited for until it is quiet,
+		// which is not what is measured.
+		for _, name := range []string{"role.md", "."} {
+			if err := os.Chtimes(filepath.Join(agent, "system", name), past, past); err != nil {
+				return nil, err
+			}
 		}
 		if settings == "" {
 			continue

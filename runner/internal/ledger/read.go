@@ -166,6 +166,24 @@ func (l *Ledger) Files(agent, dir string) (map[string]int64, error) {
 	return files, err
 }
 
+// InputPaths are the paths that an agent's turns had as inputs.
+func (l *Ledger) InputPaths(agent string) (map[string]bool, error) {
+	paths := map[string]bool{}
+	err := l.query(`SELECT inputs FROM turns WHERE agent = ?`, []any{agent}, func(s *sqlite.Stmt) error {
+		var inputs []struct {
+			Path string `json:"path"`
+		}
+		if err := json.Unmarshal([]byte(s.ColumnText(0)), &inputs); err != nil {
+			return err
+		}
+		for _, in := range inputs {
+			paths[in.Path] = true
+		}
+		return nil
+	})
+	return paths, err
+}
+
 // Paused lists the agents that are paused.
 func (l *Ledger) Paused() (map[string]bool, error) {
 	paused := map[string]bool{}
