@@ -1,0 +1,69 @@
+package distill
+
+import (
+	"context"
+	"iter"
+	"runtime"
+	"sync"
+)
+
+// Map runs do on the answers of a walk, on all processors at once, and yields
+// the results in the order of the answers. Errors of the walk keep their
+// place. A bounded number of answers is under way, so memory does not grow
+// with the data.
+func Map[T any](ctx context.Context, answers iter.Seq2[*Answer, error], do func(context.Context, *Answer) T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer cancel()
+		type item struct {
+			answer *Answer
+			err    error
+			done   chan T
+		}
+		workers := runtime.GOMAXPROCS(0)
+		work, inOrder := make(chan item), make(chan item, 16*workers)
+		running.Go(func() {
+			defer close(inOrder)
+			defer close(work)
+			for a, err := range answers {
+				it := item{answer: a, err: err, done: make(chan T, 1)}
+				select {
+				case inOrder <- it:
+				case <-ctx.Done():
+					return
+				}
+				if err != nil {
+					continue
+				}
+				select {
+				case work <- it:
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+		for range workers {
+			running.Go(func() {
+				for it := range work {
+					it.done <- do(ctx, it.answer)
+				}
+			})
+		}
+		for it := range inOrder {
+			var v T
+			if it.err == nil {
+				select {
+				case v = <-it.done:
+				case <-ctx.Done():
+					yield(v, ctx.Err())
+					return
+				}
+			}
+			if !yield(v, it.err) {
+				return
+			}
+		}
+	}
+}
