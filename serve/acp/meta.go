@@ -1,0 +1,132 @@
+package acp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"agentgraph/constraint"
+	"agentgraph/record"
+	"agentgraph/serve"
+)
+
+// MetaKey is our member of _meta.
+const MetaKey = "agentgraph/v1"
+
+// announces reports whether a client's capabilities name us.
+func announces(meta map[string]any) bool {
+	v, ok := meta[MetaKey]
+	return ok && v != nil && v != false
+}
+
+// capabilities is what the metadata can carry.
+func capabilities() map[string]any {
+	return map[string]any{MetaKey: map[string]any{
+		"task":   map[string]any{"schema_version": record.SchemaVersion},
+		"prompt": promptMembers,
+	}}
+}
+
+// promptMembers are the members that a prompt's metadata may have.
+var promptMembers = []string{"schema", "regex", "lark", "llg", "enforce", "formats", "system", "model", "repair", "max_output_tokens", "no_tools"}
+
+// promptMeta shapes one prompt. The names are those of the MCP tool respond.
+type promptMeta struct {
+	Schema          json.RawMessage `json:"schema"`
+	Regex           *string         `json:"regex"`
+	Lark            *string         `json:"lark"`
+	LLG             json.RawMessage `json:"llg"`
+	Enforce         string          `json:"enforce"`
+	Formats         string          `json:"formats"`
+	System          string          `json:"system"`
+	Model           string          `json:"model"`
+	Repair          *bool           `json:"repair"`
+	MaxOutputTokens *int            `json:"max_output_tokens"`
+	NoTools         bool            `json:"no_tools"`
+}
+
+// promptCall reads our metadata of a prompt out of its parameters, as they
+// came: the order of a schema's members is meaning.
+func promptCall(params json.RawMessage) (serve.Call, error) {
+	var c serve.Call
+	var p struct {
+		Meta map[string]json.RawMessage `json:"_meta"`
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return c, err
+	}
+	raw := p.Meta[MetaKey]
+	if raw == nil || string(raw) == "null" {
+		return c, nil
+	}
+	var m promptMeta
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&m); err != nil {
+		return c, &serve.ArgumentError{Argument: "_meta", Reason: fmt.Sprintf("%s: %v; it takes %s", MetaKey, err, strings.Join(promptMembers, ", "))}
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return c, &serve.ArgumentError{Argument: "_meta", Reason: MetaKey + ": it is more than one value"}
+	}
+	spec, err := m.spec()
+	if err != nil {
+		return c, err
+	}
+	c = serve.Call{
+		Spec: spec, Enforce: m.Enforce, Formats: m.Formats, System: m.System, Model: m.Model,
+		Repair: m.Repair, MaxOutputTokens: m.MaxOutputTokens, NoTools: m.NoTools,
+	}
+	return c, nil
+}
+
+// spec is the one promise that is given; nil is none.
+func (m promptMeta) spec() (*constraint.Spec, error) {
+	var spec *constraint.Spec
+	var given []string
+	add := func(name string, kind constraint.Kind, source string) {
+		given = append(given, name)
+		spec = &constraint.Spec{Kind: kind, Source: []byte(source)}
+	}
+	for _, o := range []struct {
+		name string
+		kind constraint.Kind
+		raw  json.RawMessage
+	}{{"schema", constraint.JSON, m.Schema}, {"llg", constraint.LLG, m.LLG}} {
+		switch {
+		case o.raw == nil || string(o.raw) == "null":
+		case o.raw[0] != '{':
+			return nil, &serve.ArgumentError{Argument: o.name, Reason: "give a JSON object"}
+		default:
+			add(o.name, o.kind, string(o.raw))
+		}
+	}
+	for _, o := range []struct {
+		name string
+		kind constraint.Kind
+		text *string
+	}{{"regex", constraint.Regex, m.Regex}, {"lark", constraint.Lark, m.Lark}} {
+		switch {
+		case o.text == nil:
+		case *o.text == "":
+			return nil, &serve.ArgumentError{Argument: o.name, Reason: "it is empty; an empty answer is no answer"}
+		default:
+			add(o.name, o.kind, *o.text)
+		}
+	}
+	if len(given) > 1 {
+		return nil, &serve.ArgumentError{Argument: strings.Join(given, ", "), Reason: "an answer is held to one of schema, regex, lark and llg"}
+	}
+	return spec, nil
+}
+
+// taskMeta is the record as a response carries it.
+func taskMeta(rec *record.Record) (map[string]any, error) {
+	b, err := record.Marshal(rec)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{MetaKey: map[string]any{"task": json.RawMessage(b)}}, nil
+}

@@ -1,0 +1,222 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	acp "github.com/coder/acp-go-sdk"
+	"github.com/google/uuid"
+
+	"agentgraph/serve"
+)
+
+// noAgent is the mode that asks with the graph's defaults. No folder has this
+// name.
+const noAgent acp.SessionModeId = "/"
+
+// session is a conversation on this connection.
+type session struct {
+	id acp.SessionId
+
+	mu      sync.Mutex
+	mode    acp.SessionModeId
+	prompts map[*prompt]bool
+	always  map[string]bool // tools that the client allowed for the session
+	calls   int             // tool calls so far, for their ids
+}
+
+// prompt is one request that can be cancelled.
+type prompt struct {
+	cancel    context.CancelFunc
+	cancelled bool // by the client; guarded by session.mu
+}
+
+// cancel ends what was asked so far.
+func (s *session) cancel() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := range s.prompts {
+		p.cancelled = true
+		p.cancel()
+	}
+}
+
+func (s *session) currentMode() acp.SessionModeId {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mode
+}
+
+// nextCall is an id for a tool's call.
+func (s *session) nextCall() acp.ToolCallId {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls++
+	return acp.ToolCallId(fmt.Sprintf("call_%d", s.calls))
+}
+
+func (s *server) session(id acp.SessionId) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sessions[id]
+}
+
+// open returns the session of this id, making it where there is none yet.
+func (s *server) open(id acp.SessionId) (*session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sess := s.sessions[id]; sess != nil {
+		return sess, nil
+	}
+	if s.closed || len(s.sessions) >= maxSessions {
+		return nil, fmt.Errorf("there are %d sessions on this connection; start another one", len(s.sessions))
+	}
+	sess := &session{id: id, mode: noAgent, prompts: map[*prompt]bool{}, always: map[string]bool{}}
+	if s.cfg.Agent != "" {
+		sess.mode = acp.SessionModeId(s.cfg.Agent)
+	}
+	s.sessions[id] = sess
+	return sess, nil
+}
+
+func noSession(id acp.SessionId) error {
+	return &acp.RequestError{Code: resourceNotFound, Message: fmt.Sprintf("there is no session %q", id), Data: map[string]any{"sessionId": id}}
+}
+
+// promptKey finds a prompt in the context of its request.
+type promptKey struct{}
+
+// register makes a prompt known before anything else is read from the client,
+// so that a cancel that follows it finds it.
+func (s *server) register(ctx context.Context, params json.RawMessage) (context.Context, func()) {
+	defer s.in.known()
+	var p struct {
+		SessionID acp.SessionId `json:"sessionId"`
+	}
+	_ = json.Unmarshal(params, &p) // what is wrong with them is said later
+	ctx, cancel := context.WithCancel(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sess := s.sessions[p.SessionID]
+	if s.closed || sess == nil {
+		if s.closed {
+			cancel()
+		}
+		return ctx, cancel
+	}
+	pr := &prompt{cancel: cancel}
+	sess.mu.Lock()
+	sess.prompts[pr] = true
+	sess.mu.Unlock()
+	s.running.Add(1)
+	return context.WithValue(ctx, promptKey{}, pr), func() {
+		sess.mu.Lock()
+		delete(sess.prompts, pr)
+		sess.mu.Unlock()
+		cancel()
+		s.running.Done()
+	}
+}
+
+func (s *server) newSession(p acp.NewSessionRequest) (acp.NewSessionResponse, error) {
+	s.unused(p.McpServers)
+	modes, err := s.modes()
+	if err != nil {
+		return acp.NewSessionResponse{}, err
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return acp.NewSessionResponse{}, err
+	}
+	sess, err := s.open(acp.SessionId(id.String()))
+	if err != nil {
+		return acp.NewSessionResponse{}, err
+	}
+	if modes != nil {
+		modes.CurrentModeId = sess.currentMode()
+	}
+	return acp.NewSessionResponse{SessionId: sess.id, Modes: modes}, nil
+}
+
+// loadSession tells the client what was said in a thread and goes on with it.
+func (s *server) loadSession(ctx context.Context, p acp.LoadSessionRequest) (acp.LoadSessionResponse, error) {
+	s.unused(p.McpServers)
+	past, err := s.cfg.Service.Exchanges(string(p.SessionId), 0)
+	var wrong *serve.ArgumentError
+	switch {
+	case errors.As(err, &wrong):
+		return acp.LoadSessionResponse{}, noSession(p.SessionId)
+	case err != nil:
+		return acp.LoadSessionResponse{}, err
+	case len(past) == 0 && s.session(p.SessionId) == nil:
+		return acp.LoadSessionResponse{}, noSession(p.SessionId)
+	}
+	modes, err := s.modes()
+	if err != nil {
+		return acp.LoadSessionResponse{}, err
+	}
+	sess, err := s.open(p.SessionId)
+	if err != nil {
+		return acp.LoadSessionResponse{}, err
+	}
+	for _, e := range past {
+		for _, u := range []acp.SessionUpdate{acp.UpdateUserMessageText(e.User), acp.UpdateAgentMessageText(e.Answer)} {
+			if err := s.notify(ctx, sess.id, u, nil); err != nil {
+				return acp.LoadSessionResponse{}, err
+			}
+		}
+	}
+	if modes != nil {
+		modes.CurrentModeId = sess.currentMode()
+	}
+	return acp.LoadSessionResponse{Modes: modes}, nil
+}
+
+// unused says so when a client brings servers of its own.
+func (s *server) unused(servers []acp.McpServer) {
+	if len(servers) > 0 {
+		s.warn(fmt.Errorf("the client's %d MCP servers are not used; list them under tools: in the settings", len(servers)))
+	}
+}
+
+// modes are the agents of the graph as it is now; nil without a graph.
+func (s *server) modes() (*acp.SessionModeState, error) {
+	list, err := s.cfg.Service.Agents()
+	if errors.Is(err, serve.ErrNoGraph) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	state := &acp.SessionModeState{AvailableModes: []acp.SessionMode{{
+		Id: noAgent, Name: "No agent", Description: acp.Ptr("the graph's defaults, without an agent's prompt"),
+	}}}
+	for _, a := range list {
+		about := "free text"
+		switch {
+		case a.Error != "":
+			about = "cannot run: " + a.Error
+		case a.Schema != nil:
+			about = fmt.Sprintf("answers held to %s (%s)", a.Schema.File, a.Schema.Kind)
+		}
+		state.AvailableModes = append(state.AvailableModes, acp.SessionMode{Id: acp.SessionModeId(a.Name), Name: a.Name, Description: &about})
+	}
+	return state, nil
+}
+
+func (s *server) setMode(p acp.SetSessionModeRequest) (acp.SetSessionModeResponse, error) {
+	sess := s.session(p.SessionId)
+	if sess == nil {
+		return acp.SetSessionModeResponse{}, noSession(p.SessionId)
+	}
+	if p.ModeId != noAgent && !s.cfg.Service.HasAgent(string(p.ModeId)) {
+		return acp.SetSessionModeResponse{}, &serve.ArgumentError{Argument: "modeId", Reason: fmt.Sprintf("no agent is called %q", p.ModeId)}
+	}
+	sess.mu.Lock()
+	sess.mode = p.ModeId
+	sess.mu.Unlock()
+	return acp.SetSessionModeResponse{}, nil
+}
