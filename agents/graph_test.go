@@ -120,7 +120,7 @@ func TestFindings(t *testing.T) {
 		{"a bad model stops its users only", "-- agentgraph.yaml --\nmodels:\n  qwen2.5: {gguf: x.gguf, contxt: 1}\n  both: {gguf: x.gguf, script: y}\n  far: {server: vllm}\n  ok: {script: y}\n-- agents/a/agent.yaml --\nmodel: qwen2.5\n-- agents/b/agent.yaml --\nmodel: both\n-- agents/c/agent.yaml --\nmodel: ok\n-- agents/d/agent.yaml --\nmodel: far\n", []string{
 			`agentgraph.yaml:2:27: unknown key "models.qwen2.5.contxt"; did you mean "context"?`,
 			`agentgraph.yaml:3:3: model "both" names gguf and script; a model is one of them; write several entries for several models`,
-			`agentgraph.yaml:4:9: "models.far.server" is not supported yet; remove the key`,
+			`agentgraph.yaml:4:3: model "far" names a server and no url; write url: http://HOST:PORT/v1`,
 		}, "a b d"},
 		{"broken graph file", "-- agentgraph.yaml --\nwatch: sometimes\n-- agents/a/system/ --\n", []string{
 			`agentgraph.yaml:1:8: "watch" is "sometimes"; write one of auto, notify, poll`,

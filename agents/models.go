@@ -41,6 +41,9 @@ func (s *ModelSpec) problem() (msg, hint string) {
 	case s.Constraints != nil && s.Server == "" && s.Plugin == nil:
 		return "declares constraints, which only a server or plug-in does", "remove the key"
 	}
+	if msg, hint := s.serverProblem(); msg != "" {
+		return msg, hint
+	}
 	if p := s.Plugin; p != nil {
 		switch named, command := or(p.Name, "") != "", len(p.Command) > 0 && p.Command[0] != ""; {
 		case named && command:
@@ -59,6 +62,7 @@ func (s *ModelSpec) resolve(base string) {
 			words[0] = absFrom(base, words[0])
 		}
 	}
+	s.resolveServer(base)
 	if p := s.Plugin; p != nil {
 		if n := or(p.Name, ""); strings.ContainsAny(n, `/\`) {
 			n = absFrom(base, n)

@@ -137,16 +137,23 @@ type ModelSpec struct {
 
 	Script string `yaml:"script" default:"–" path:"1" doc:"A file of scripted answers, to try a graph without a model."`
 
-	Server         string          `yaml:"server" default:"–" later:"1" doc:"The kind of server."`
-	URL            string          `yaml:"url" default:"–" later:"1" doc:"Where the server listens."`
-	Model          string          `yaml:"model" default:"–" later:"1" doc:"The server's name for the model."`
-	Key            *yaml.Node      `yaml:"key" default:"none" later:"1" doc:"Where the key comes from: {env: NAME} or {file: PATH}."`
+	Server         string          `yaml:"server" default:"–" enum:"generic,llamacpp,mistralrs,ollama,openai,sglang,vllm" doc:"A server that speaks the OpenAI API, and which; generic is any other. See docs/servers.md."`
+	URL            string          `yaml:"url" default:"–" doc:"Where the server's API is, as in http://127.0.0.1:8000/v1; without a path, /v1 is meant."`
+	Model          string          `yaml:"model" default:"–; llamacpp has one" doc:"The server's name for the model."`
+	Key            *KeyOptions     `yaml:"key" secret:"1" default:"none" doc:"Where the server's key comes from, one of the two. It goes to the host of url and nowhere else."`
 	ServerCommand  *CommandOptions `yaml:"server_command" default:"none" doc:"Starts the server before it is first asked, again when it dies, and stops it at the end. [PROGRAM, ARGUMENT, …] is short for {command: …}."`
 	StartupTimeout *Duration       `yaml:"startup_timeout" default:"5m" min:"100ms" max:"24h" doc:"How long a started server may take until it answers."`
-	TLSCA          string          `yaml:"tls_ca" default:"the system's" path:"1" later:"1" doc:"Certificates to trust."`
-	Proxy          string          `yaml:"proxy" default:"none" later:"1" doc:"Proxy for this server."`
+	TLSCA          string          `yaml:"tls_ca" default:"the system's" path:"1" doc:"A PEM file of certificates to trust instead."`
+	Proxy          string          `yaml:"proxy" default:"HTTP_PROXY, HTTPS_PROXY, NO_PROXY" doc:"Proxy for this server: http://HOST:PORT, socks5://HOST:PORT or none."`
+	Backend        string          `yaml:"backend" default:"the server's" enum:"llguidance" doc:"What the server constrains with, where that is not its usual one: with llguidance, Lark grammars travel as they are."`
 	Plugin         *PluginOptions  `yaml:"plugin" default:"–" doc:"A program that answers, one process per call; a plain word stands for {name: WORD}. See docs/plugins.md."`
 	Constraints    []string        `yaml:"constraints" default:"as probed; a plug-in's description" enum:"json,regex,lark,llg" doc:"The kinds of schema that a server or plug-in is declared to hold; [] declares none."`
+}
+
+// KeyOptions are the keys of models.<name>.key:.
+type KeyOptions struct {
+	Env  *string `yaml:"env" default:"–" doc:"Name of the environment variable that holds it."`
+	File *string `yaml:"file" default:"–" path:"1" doc:"A file that holds it and nothing else."`
 }
 
 // PluginOptions are the keys of models.<name>.plugin:.

@@ -162,6 +162,11 @@ func (d *strictDecoder) value(n *yaml.Node, v reflect.Value, path string, tag re
 			v.Set(p)
 		}
 	case reflect.Struct:
+		if tag.Get("secret") != "" && n.Kind != yaml.MappingNode {
+			// What stands here may be the secret itself: it is not quoted.
+			d.fail(n, path, label(path)+" says where a secret comes from and does not hold it", "write {env: NAME} or {file: PATH}, and take the secret out of the file")
+			return
+		}
 		d.structure(n, v, path)
 	case reflect.Map:
 		d.mapping(n, v, path)
