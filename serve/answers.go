@@ -171,3 +171,27 @@ func Structured(rec *record.Record) json.RawMessage {
 func NotFound(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, store.ErrBadID)
 }
+
+// Turn is one turn of an agent: its answer, nil when it published none that is
+// still there, and its record.
+func (s *Service) Turn(agent, id string) (*Answer, *record.Record, error) {
+	g, err := s.Graph()
+	if err != nil {
+		return nil, nil, err
+	}
+	ag, err := agentOf(g, agent)
+	if err != nil {
+		return nil, nil, err
+	}
+	rec, err := readRecord(g, ag, id)
+	if NotFound(err) {
+		return nil, nil, argument("turn", "%s has no turn %q", ag.Name, id)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if a, ok := answerOf(g, ag, id, rec); ok {
+		return &a, rec, nil
+	}
+	return nil, rec, nil
+}

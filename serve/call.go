@@ -75,7 +75,7 @@ type Started struct {
 // refusal. The error is for what leaves no turn at all: an *ArgumentError,
 // settings that cannot be read, or the end of ctx before the model was asked.
 func (s *Service) Respond(ctx context.Context, c Call) (*record.Record, error) {
-	req, name, refused, err := s.request(&c)
+	req, names, refused, err := s.request(&c)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (s *Service) Respond(ctx context.Context, c Call) (*record.Record, error) {
 		return turn.Refuse(req, refused), nil
 	}
 	if c.Started != nil {
-		c.Started(Started{Turn: req.TurnID, Model: name, Shaped: req.Spec != nil})
+		c.Started(Started{Turn: req.TurnID, Model: names[0], Shaped: req.Spec != nil})
 	}
 	remember := func(*record.Record) error { return nil }
 	if c.Thread != "" {
@@ -101,21 +101,37 @@ func (s *Service) Respond(ctx context.Context, c Call) (*record.Record, error) {
 		}
 	}
 	// A schema that is refused needs no model.
-	rec := s.earlyRefusal(ctx, req, name)
-	if rec == nil {
-		m, err := s.cfg.Models.Model(ctx, name)
-		switch {
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case err != nil:
-			rec = turn.Refuse(req, turn.Unavailable(err))
-		default:
-			req.Model = m
-			rec = turn.Run(ctx, req)
+	rec := s.earlyRefusal(ctx, req, names[0])
+	for _, name := range names {
+		if rec != nil && !unavailable(rec) {
+			break
+		}
+		if rec, err = s.ask(ctx, req, name); err != nil {
+			return nil, err
 		}
 	}
 	if err := remember(rec); err != nil {
 		s.warn(fmt.Errorf("the thread was not written: %w", err))
 	}
 	return rec, nil
+}
+
+// ask runs the turn on one model.
+func (s *Service) ask(ctx context.Context, req *turn.Request, name string) (*record.Record, error) {
+	m, err := s.cfg.Models.Model(ctx, name)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return turn.Refuse(req, turn.Unavailable(err)), nil
+	}
+	req.Model = m
+	return turn.Run(ctx, req), nil
+}
+
+// unavailable reports that a model could not be had, so that another may be
+// tried: nothing was asked of it.
+func unavailable(rec *record.Record) bool {
+	return rec.Error != nil && rec.Error.Code == record.ModelUnavailable &&
+		(rec.Outcome == nil || rec.Outcome.Delivery == model.NotSent)
 }

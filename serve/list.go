@@ -88,3 +88,27 @@ func schemaOf(ag *agents.Agent) (*SchemaInfo, error) {
 	}
 	return &SchemaInfo{Kind: req.Spec.Kind, File: req.SchemaFile, Source: string(req.Spec.Source)}, nil
 }
+
+// Folders are where an agent's answers and records are; the paths are absolute.
+type Folders struct {
+	Agent, Output, Turns string
+}
+
+// Folders lists the folders of every agent, by name.
+func (s *Service) Folders() ([]Folders, error) {
+	g, err := s.Graph()
+	if err != nil {
+		return nil, err
+	}
+	var list []Folders
+	for _, ag := range g.Agents {
+		list = append(list, Folders{ag.Name, ag.OutputDir, ag.TurnsDir})
+	}
+	return list, nil
+}
+
+// HasAgent reports whether the graph has an agent of this name.
+func (s *Service) HasAgent(name string) bool {
+	g, err := s.Graph()
+	return err == nil && g.Agent(name) != nil
+}

@@ -16,17 +16,17 @@ import (
 	"agentgraph/turn"
 )
 
-// request makes the turn of a call and names its model. refused is a reason
-// to refuse it that belongs into a record.
-func (s *Service) request(c *Call) (req *turn.Request, model string, refused *record.Error, err error) {
+// request makes the turn of a call and names its model and those that stand in
+// for it. refused is a reason to refuse it that belongs into a record.
+func (s *Service) request(c *Call) (req *turn.Request, models []string, refused *record.Error, err error) {
 	if strings.TrimSpace(c.Prompt) == "" {
-		return nil, "", nil, argument("prompt", "it is empty; there is nothing to ask")
+		return nil, nil, nil, argument("prompt", "it is empty; there is nothing to ask")
 	}
 	req, set, err := s.settings(c)
 	if err != nil {
 		var e *agents.Error
 		if req == nil || !errors.As(err, &e) {
-			return nil, "", nil, err
+			return nil, nil, nil, err
 		}
 		refused = e.Record()
 	}
@@ -35,7 +35,7 @@ func (s *Service) request(c *Call) (req *turn.Request, model string, refused *re
 	req.User, req.Inputs = c.Prompt, nil
 	req.SessionID = cmp.Or(c.SessionID, c.Thread)
 	if err := s.apply(c, req); err != nil {
-		return nil, "", nil, err
+		return nil, nil, nil, err
 	}
 	req.Toolbox, req.Approver = &s.box, c.Approver
 	req.Progress, req.Audit = c.Progress, s.auditEvent
@@ -54,7 +54,13 @@ func (s *Service) request(c *Call) (req *turn.Request, model string, refused *re
 			Message: fmt.Sprintf("the prompt has %d bytes, more than input_bytes allows (%d)", len(c.Prompt), set.InputBytes),
 			Hint:    "split it, or raise limits: input_bytes"}
 	}
-	return req, cmp.Or(c.Model, set.ModelSpec.Name, set.Model, s.cfg.Load.DefaultModel), refused, nil
+	models = []string{cmp.Or(c.Model, set.ModelSpec.Name, set.Model, s.cfg.Load.DefaultModel)}
+	if c.Model == "" && s.cfg.Load.Model == "" {
+		for _, f := range set.Fallback {
+			models = append(models, f.Name)
+		}
+	}
+	return req, models, refused, nil
 }
 
 // settings are what the call starts from: an agent's, the graph's or the

@@ -100,6 +100,19 @@ func (a *app) checkGraph(dir, model string, fix bool) error {
 	if err != nil {
 		return err
 	}
+	findings := graphFindings(g, model, fix)
+	for i := range findings {
+		f := &findings[i]
+		if f.File != "" && !filepath.IsAbs(f.File) {
+			f.File = filepath.Join(dir, filepath.FromSlash(f.File))
+		}
+	}
+	n := len(g.Agents)
+	return a.report(checkReport{Findings: findings, Agents: &n}, agents.Printable(dir)+": "+counted(n, "agent"))
+}
+
+// graphFindings is everything that is wrong with a graph; model is --model.
+func graphFindings(g *agents.Graph, model string, fix bool) []agents.Finding {
 	findings := slices.Clone(g.Findings)
 	models := map[modelKey]bool{}
 	place := modelPlacer(g, model)
@@ -113,14 +126,7 @@ func (a *app) checkGraph(dir, model string, fix bool) error {
 			findings = append(findings, checkModel(g, ag.Settings.ModelSpec, place(ag))...)
 		}
 	}
-	for i := range findings {
-		f := &findings[i]
-		if f.File != "" && !filepath.IsAbs(f.File) {
-			f.File = filepath.Join(dir, filepath.FromSlash(f.File))
-		}
-	}
-	n := len(g.Agents)
-	return a.report(checkReport{Findings: findings, Agents: &n}, agents.Printable(dir)+": "+counted(n, "agent"))
+	return findings
 }
 
 // checkAgent finds what would refuse the agent's turns whatever the input.
@@ -270,12 +276,21 @@ type modelSupport struct {
 // configured are the models of the graph around the working folder, or what
 // any GGUF model is.
 func configured() []modelEngine {
-	var list []modelEngine
 	if dir := graphAround(workingDir()); dir != "" {
 		if g, err := loadGraph(dir, ""); err == nil {
-			for _, name := range slices.Sorted(maps.Keys(g.Models)) {
-				list = append(list, modelEngine{name, engineOf(g.Models[name])})
-			}
+			return enginesOf(g)
+		}
+	}
+	return enginesOf(nil)
+}
+
+// enginesOf are the models of a graph, which may be nil, or what any GGUF
+// model is.
+func enginesOf(g *agents.Graph) []modelEngine {
+	var list []modelEngine
+	if g != nil {
+		for _, name := range slices.Sorted(maps.Keys(g.Models)) {
+			list = append(list, modelEngine{name, engineOf(g.Models[name])})
 		}
 	}
 	if len(list) == 0 {
