@@ -210,6 +210,16 @@ type Model interface {
 	Close() error
 }
 
+// Admitter is a Model that finds out by itself whether it can hold a
+// constraint, because its capabilities are not known without asking a server,
+// or because its engine holds only some constraints of a kind.
+type Admitter interface {
+	// Admit returns an *Error. Its kind is Capability, around a
+	// *constraint.Refusal, when the constraint cannot be held; any other kind
+	// means that this could not be found out now, which Generate then reports.
+	Admit(ctx context.Context, c *constraint.Constraint) error
+}
+
 // ErrorKind sorts failures of a model call.
 type ErrorKind string
 

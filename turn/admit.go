@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -23,7 +24,7 @@ const (
 
 // admit checks everything that can be checked before a token, and renders the
 // messages. What it returns refuses the turn.
-func (r *run) admit() *record.Error {
+func (r *run) admit(ctx context.Context) *record.Error {
 	req := r.req
 	if req.Model == nil {
 		return &record.Error{Code: record.ModelUnavailable, Message: "no model is set for this turn",
@@ -56,6 +57,13 @@ func (r *run) admit() *record.Error {
 	con, err := constraint.Compile(*req.Spec, req.ConstraintOptions)
 	if err != nil {
 		return refusal(err, record.SchemaRefused)
+	}
+	if a, ok := req.Model.(model.Admitter); ok {
+		// A model that cannot be asked now says so again when it is to answer.
+		var e *model.Error
+		if err := a.Admit(ctx, con); errors.As(err, &e) && e.Kind == model.Capability {
+			return refusal(err, record.CapabilityMissing)
+		}
 	}
 	by, err := con.Admit(req.Model.Capabilities().Engine)
 	if err != nil {

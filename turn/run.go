@@ -21,7 +21,7 @@ import (
 func Render(ctx context.Context, req *Request) (model.Rendered, []model.Message, error) {
 	r := newRun(req)
 	defer r.closeTools()
-	e := r.admit()
+	e := r.admit(ctx)
 	if e == nil {
 		e = r.openTools(ctx)
 	}
@@ -46,13 +46,13 @@ func Run(ctx context.Context, req *Request) (rec *record.Record) {
 			rec = r.internal(p, debug.Stack())
 		}
 	}()
-	if e := r.admit(); e != nil {
-		return r.refuse(e)
-	}
 	if req.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, req.Timeout, errTurnTimeout)
 		defer cancel()
+	}
+	if e := r.admit(ctx); e != nil {
+		return r.refuse(e)
 	}
 	switch e := r.openTools(ctx); {
 	case e == nil:
