@@ -78,7 +78,7 @@ func incapable(e Engine, kind Kind) *Refusal {
 		r.Hint = "run \"agentgraph models\" to probe it, declare it under models: constraints" + where + ", or allow validation alone with enforce: validate"
 	case DeclaredPlugin:
 		r.Reason = fmt.Sprintf("plug-in %s declares no %s constraint", e.Name, kind)
-		r.Hint = "let the plug-in declare it in its description" + where + ", or allow validation alone with enforce: validate"
+		r.Hint = fmt.Sprintf("if it holds one, declare it with constraints: [%s]%s, or allow validation alone with enforce: validate", kind, where)
 	case DeclaredScript:
 		r.Reason = fmt.Sprintf("script %s declares no %s constraint", e.Name, kind)
 		r.Hint = "list the kind under constraints: in the script" + where + ", or allow validation alone with enforce: validate"
