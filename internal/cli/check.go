@@ -143,6 +143,7 @@ func checkAgent(ag *agents.Agent, fix bool) []agents.Finding {
 		return nil
 	}
 	found := checkConstraint(*req.Spec, req.ConstraintOptions, engineOf(ag.Settings.ModelSpec), fix)
+	found = append(found, checkTravel(*req.Spec, req.ConstraintOptions, ag.Settings.ModelSpec)...)
 	for i := range found {
 		found[i].Agent = ag.Name
 	}
@@ -221,6 +222,9 @@ func engineOf(spec agents.ModelSpec) constraint.Engine {
 			return m.Capabilities().Engine
 		}
 	}
+	if spec.Server != "" {
+		return serverEngine(spec)
+	}
 	return constraint.LocalEngine(modelName(spec))
 }
 
@@ -233,6 +237,12 @@ func checkModel(g *agents.Graph, spec agents.ModelSpec, at agents.Finding) []age
 			return []agents.Finding{modelFinding(g, err, at)}
 		}
 		m.Close()
+		return nil
+	}
+	if spec.Server != "" {
+		if err := checkServer(spec); err != nil {
+			return []agents.Finding{modelFinding(g, err, at)}
+		}
 		return nil
 	}
 	if err := checkGGUF(spec.GGUF); err != nil {

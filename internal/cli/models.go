@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"sync"
 
 	"agentgraph/agents"
+	"agentgraph/constraint"
 	"agentgraph/model"
 	"agentgraph/model/local"
 	"agentgraph/model/script"
@@ -76,14 +78,17 @@ type models struct {
 	open map[modelKey]*openModel
 }
 
-// modelKey is what makes two entries the same model in memory.
-type modelKey struct {
-	gguf, script                          string
-	context, parallel, threads, gpuLayers int
-}
+// modelKey is what makes two entries the same model in memory: all that they
+// say but their names.
+type modelKey string
 
 func keyOf(s agents.ModelSpec) modelKey {
-	return modelKey{s.GGUF, s.Script, s.Context, s.Parallel, s.Threads, s.GPULayers}
+	s.Name = ""
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic("agentgraph: a model's settings do not marshal: " + err.Error())
+	}
+	return modelKey(b)
 }
 
 type openModel struct {
@@ -161,6 +166,13 @@ func (m aliased) Render(ctx context.Context, req *model.Request) (model.Rendered
 	return r, callIt(err, m.spec)
 }
 
+func (m aliased) Admit(ctx context.Context, c *constraint.Constraint) error {
+	if a, ok := m.Model.(model.Admitter); ok {
+		return callIt(a.Admit(ctx, c), m.spec)
+	}
+	return nil
+}
+
 func (m aliased) Identity() model.Identity {
 	id := m.Model.Identity()
 	id.Alias = settingsName(m.spec)
@@ -212,6 +224,8 @@ func openSpec(spec agents.ModelSpec) (model.Model, error) {
 			return nil, unavailable(spec, err)
 		}
 		return openGGUF(spec)
+	case spec.Server != "":
+		return openServer(spec)
 	}
 	return nil, fmt.Errorf("model %q names no file", spec.Name)
 }
@@ -245,6 +259,8 @@ func modelName(spec agents.ModelSpec) string {
 		return filepath.Base(spec.GGUF)
 	case spec.Script != "":
 		return filepath.Base(spec.Script)
+	case spec.Server != "":
+		return spec.Model
 	}
 	return spec.Name
 }
