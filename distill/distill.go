@@ -39,7 +39,7 @@ import (
 )
 
 // MaxAnswerBytes bounds the file of one answer.
-const MaxAnswerBytes = 64 << 20
+const MaxAnswerBytes = 16 << 20
 
 // Options of a walk.
 type Options struct {

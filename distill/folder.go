@@ -321,3 +321,16 @@ func sameSchema(a, b *Schema) bool {
 	}
 	return a.Kind == b.Kind && a.SHA256 == b.SHA256
 }
+
+// graphRoot is the nearest graph that the agent lies in; empty: none that may
+// be read.
+func (f *Folder) graphRoot() string {
+	if f.Path == "." {
+		return ""
+	}
+	root := graphRoot(filepath.Dir(f.Dir()))
+	if !filepath.IsAbs(filepath.FromSlash(agents.Rel(f.graph.root, root))) {
+		return root
+	}
+	return ""
+}

@@ -115,6 +115,7 @@ token while a local model (any GGUF file) generates.`,
 	root.AddGroup(
 		&cobra.Group{ID: "work", Title: "Work:"},
 		&cobra.Group{ID: "look", Title: "Look before and after:"},
+		&cobra.Group{ID: "data", Title: "The answers as data:"},
 		&cobra.Group{ID: "control", Title: "A running graph:"},
 		&cobra.Group{ID: "other", Title: "Other:"},
 	)
@@ -125,6 +126,7 @@ token while a local model (any GGUF file) generates.`,
 	}{
 		{"work", a.workCommands()},
 		{"look", a.lookCommands()},
+		{"data", a.dataCommands()},
 		{"control", a.controlCommands()},
 		{"other", a.otherCommands()},
 	} {
