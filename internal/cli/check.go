@@ -225,6 +225,9 @@ func engineOf(spec agents.ModelSpec) constraint.Engine {
 	if spec.Server != "" {
 		return serverEngine(spec)
 	}
+	if spec.Plugin != nil {
+		return pluginEngine(spec)
+	}
 	return constraint.LocalEngine(modelName(spec))
 }
 
@@ -243,6 +246,14 @@ func checkModel(g *agents.Graph, spec agents.ModelSpec, at agents.Finding) []age
 		if err := checkServer(spec); err != nil {
 			return []agents.Finding{modelFinding(g, err, at)}
 		}
+		return nil
+	}
+	if spec.Plugin != nil {
+		m, err := openPlugin(spec)
+		if err != nil {
+			return []agents.Finding{modelFinding(g, err, at)}
+		}
+		m.Close()
 		return nil
 	}
 	if err := checkGGUF(spec.GGUF); err != nil {

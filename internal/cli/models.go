@@ -216,6 +216,8 @@ func (ms *models) Close() error {
 
 func openSpec(spec agents.ModelSpec) (model.Model, error) {
 	switch {
+	case spec.Plugin != nil:
+		return openPlugin(spec)
 	case spec.Script != "":
 		return script.Open(spec.Script)
 	case spec.GGUF != "":
