@@ -230,7 +230,7 @@ func TestWrongPrompts(t *testing.T) {
 		{"empty", text(id, " \n", ""), "prompt: it is empty", -32602},
 		{"image", block(`{"type":"image","data":"AA==","mimeType":"image/png"}`), "block 1 is not text", -32602},
 		{"blob", block(`{"type":"text","text":"x"},{"type":"resource","resource":{"uri":"file:///x","blob":"AA=="}}`), "block 2 is not text", -32602},
-		{"unknown block", block(`{"type":"song"}`), "Invalid params", -32602},
+		{"unknown block", block(`{"type":"song","text":"x"}`), "block 1 is not text", -32602},
 		{"unknown member", text(id, "x", `{"agentgraph/v1":{"shema":{}}}`), "shema", -32602},
 		{"not an object", text(id, "x", `{"agentgraph/v1":"schema"}`), "_meta", -32602},
 		{"schema as text", text(id, "x", `{"agentgraph/v1":{"schema":"{}"}}`), "schema: give a JSON object", -32602},

@@ -1,0 +1,204 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"agentgraph/agents"
+	"agentgraph/constraint"
+	"agentgraph/model"
+	"agentgraph/model/script"
+	"agentgraph/record"
+	"agentgraph/serve"
+)
+
+// scripts opens scripted models by the names that the service resolves.
+type scripts struct {
+	s    *serve.Service
+	mu   sync.Mutex
+	open map[string]model.Model
+}
+
+func (m *scripts) Model(_ context.Context, name string) (model.Model, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if x := m.open[name]; x != nil {
+		return x, nil
+	}
+	spec, err := m.s.ModelSpec(name)
+	if err != nil {
+		return nil, err
+	}
+	x, err := script.Open(spec.Script)
+	if err != nil {
+		return nil, err
+	}
+	m.open[name] = x
+	return x, nil
+}
+
+const rating = `{"type":"object","properties":{"rating":{"type":"integer","minimum":1,"maximum":5}},"required":["rating"],"additionalProperties":false}`
+
+// graphFiles is a graph of one agent on a scripted model.
+var graphFiles = map[string]string{
+	"agentgraph.yaml": "models:\n  fake: {script: fake.yaml}\n  loose: {script: loose.yaml}\ndefaults: {model: fake}\nsettle: 10ms\n",
+	"fake.yaml": `
+replies:
+  - {match: Rate, text: '{"rating": 4}'}
+  - {match: forever, prefer: 'on and ', token_delay: 2ms}
+  - {match: slow, text: 'one two three four five six seven eight nine ten', token_delay: 40ms}
+default: {text: good morning}
+`,
+	"loose.yaml":                      "constraints: none\ndefault: {text: '{\"z\":12345678901234567890,\"a\":1}'}\n",
+	"agents/greeter/system/role.md":   "Greet.",
+	"agents/greeter/input/.keep":      "",
+	"agents/name with/system/role.md": "An agent with a space in its name.",
+}
+
+// newServer serves graphFiles, or with graph false models alone.
+func newServer(t *testing.T, graph bool) (*Server, *serve.Service) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range graphFiles {
+		path := filepath.Join(dir, name)
+		must(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		must(t, os.WriteFile(path, []byte(text), 0o666))
+	}
+	ms := &scripts{open: map[string]model.Model{}}
+	cfg := serve.Config{Models: ms, Warn: func(err error) { t.Log("warning:", err) }}
+	if graph {
+		cfg.Graph = dir
+	} else {
+		cfg.StateDir = filepath.Join(dir, "state")
+		cfg.Load.DefaultModel = "script:" + filepath.Join(dir, "fake.yaml")
+	}
+	var err error
+	ms.s, err = serve.New(cfg)
+	must(t, err)
+	t.Cleanup(func() { ms.s.Close() })
+	check := func(_ context.Context, req CheckRequest) (*CheckReport, error) {
+		r := &CheckReport{}
+		if req.Agent != "" {
+			r.Findings = append(r.Findings, agents.Finding{Severity: agents.SeverityWarning, Msg: "looked at " + req.Agent})
+		}
+		if req.Spec != nil {
+			r.Models = append(r.Models, ModelSupport{Model: string(req.Spec.Kind), Engine: req.Enforce})
+		}
+		return r, nil
+	}
+	return New(Config{Service: ms.s, Version: "0", Check: check}), ms.s
+}
+
+// client is a client of the server, with what it was told.
+type client struct {
+	*sdk.ClientSession
+	t        *testing.T
+	progress chan *sdk.ProgressNotificationParams
+	updated  chan string
+	list     chan struct{}
+}
+
+func connect(t *testing.T, s *Server) *client {
+	t.Helper()
+	c := &client{t: t, progress: make(chan *sdk.ProgressNotificationParams, 1000), updated: make(chan string, 1000), list: make(chan struct{}, 1000)}
+	here, there := sdk.NewInMemoryTransports()
+	ctx := within(t)
+	session, err := s.sdk.Connect(ctx, there, nil)
+	must(t, err)
+	stop := s.watch(ctx)
+	x := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "0"}, &sdk.ClientOptions{
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.progress <- r.Params },
+		ResourceUpdatedHandler:      func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { c.updated <- r.Params.URI },
+		ResourceListChangedHandler:  func(context.Context, *sdk.ResourceListChangedRequest) { c.list <- struct{}{} },
+	})
+	// The handshake that clients in use today speak.
+	c.ClientSession, err = x.Connect(ctx, here, &sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	must(t, err)
+	t.Cleanup(func() {
+		c.Close()
+		session.Wait()
+		stop()
+	})
+	return c
+}
+
+// result is a tool's result, taken apart.
+type result struct {
+	text   string
+	failed bool
+	raw    map[string]json.RawMessage // structuredContent
+	task   *record.Record             // nil when there is none
+}
+
+// call calls a tool with arguments that are JSON.
+func (c *client) call(ctx context.Context, name, args string) result {
+	c.t.Helper()
+	res, err := c.CallTool(ctx, &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(args)})
+	if err != nil {
+		c.t.Fatalf("%s %s: %v", name, args, err)
+	}
+	return takeApart(c.t, res)
+}
+
+func takeApart(t *testing.T, res *sdk.CallToolResult) result {
+	t.Helper()
+	r := result{failed: res.IsError}
+	for _, part := range res.Content {
+		r.text += part.(*sdk.TextContent).Text
+	}
+	if res.StructuredContent != nil {
+		b, err := json.Marshal(res.StructuredContent)
+		must(t, err)
+		must(t, json.Unmarshal(b, &r.raw))
+	}
+	if b := r.raw["task"]; len(b) > 0 && string(b) != "null" {
+		must(t, record.Check(b))
+		r.task = &record.Record{}
+		must(t, json.Unmarshal(b, r.task))
+	}
+	return r
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func needNative(t *testing.T) {
+	t.Helper()
+	_, err := constraint.ByteVocabulary()
+	if !errors.Is(err, constraint.ErrNotBuilt) {
+		return
+	}
+	if os.Getenv("CI") == "true" && os.Getenv("CGO_ENABLED") != "0" {
+		t.Fatal(err)
+	}
+	t.Skip(err)
+}
+
+func has(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(text, p) {
+			t.Errorf("%q lacks %q", text, p)
+		}
+	}
+}
