@@ -75,8 +75,8 @@ func register(d *dialect) *dialect {
 // Dialects are the kinds of server, by the name that the settings use.
 func Dialects() []string { return slices.Sorted(maps.Keys(dialects)) }
 
-func (d *dialect) way(kind constraint.Kind, decl Declaration) *way {
-	if decl == LLGuidance && d.llguidance[kind] != nil {
+func (d *dialect) way(kind constraint.Kind, llguidance bool) *way {
+	if llguidance && d.llguidance[kind] != nil {
 		return d.llguidance[kind]
 	}
 	return d.ways[kind]

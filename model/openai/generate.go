@@ -196,11 +196,11 @@ func (m *Model) admit(ctx context.Context, con *constraint.Constraint) (*way, *m
 // the first thing in it that the server does not hold, and whether it can be
 // sent at all.
 func (m *Model) travels(con *constraint.Constraint) (w *way, r *constraint.Refusal, mayHold bool) {
-	return travels(m.dialect, m.cfg.Declared[con.Spec().Kind], con.Spec())
+	return travels(m.dialect, m.cfg.LLGuidance, con.Spec())
 }
 
-func travels(d *dialect, decl Declaration, spec constraint.Spec) (*way, *constraint.Refusal, bool) {
-	w := d.way(spec.Kind, decl)
+func travels(d *dialect, llguidance bool, spec constraint.Spec) (*way, *constraint.Refusal, bool) {
+	w := d.way(spec.Kind, llguidance)
 	if w == nil {
 		return nil, &constraint.Refusal{File: spec.File, Kind: spec.Kind, Construct: string(spec.Kind), Capability: true,
 			Reason: d.title + " takes no constraint of kind " + string(spec.Kind),
@@ -222,12 +222,12 @@ func travels(d *dialect, decl Declaration, spec constraint.Spec) (*way, *constra
 
 // Check finds what a kind of server does not hold of a constraint, without a
 // server. The error is a *constraint.Refusal.
-func Check(server string, decl Declaration, con *constraint.Constraint) error {
+func Check(server string, llguidance bool, con *constraint.Constraint) error {
 	d := dialects[server]
 	if d == nil || con.Options().Enforce != constraint.EnforceMask {
 		return nil
 	}
-	if _, r, _ := travels(d, decl, con.Spec()); r != nil {
+	if _, r, _ := travels(d, llguidance, con.Spec()); r != nil {
 		return r
 	}
 	return nil

@@ -63,8 +63,12 @@ type Config struct {
 	Parallel int
 	// Timeout is the longest silence of the server; 0 is DefaultTimeout.
 	Timeout time.Duration
-	// Declared are the kinds that the settings vouch for or deny.
-	Declared map[constraint.Kind]Declaration
+	// Declared are the kinds that the settings vouch for; a kind that is missing
+	// is denied. Nil declares nothing, and each kind is probed.
+	Declared []constraint.Kind
+	// LLGuidance says that the server constrains with llguidance, so that Lark
+	// grammars travel as they are.
+	LLGuidance bool
 	// ProbeCache is the folder that remembers probes; empty remembers them in
 	// memory only.
 	ProbeCache string
@@ -74,17 +78,6 @@ type Config struct {
 	Clock func() time.Time
 	Sleep func(context.Context, time.Duration) error
 }
-
-// Declaration is what the settings say about one kind.
-type Declaration string
-
-// The declarations. LLGuidance says that the server runs llguidance, so that
-// grammars travel as they are.
-const (
-	Held       Declaration = "held"
-	NotHeld    Declaration = "not_held"
-	LLGuidance Declaration = "llguidance"
-)
 
 // Defaults of Config.
 const (
@@ -216,7 +209,7 @@ func (m *Model) Capabilities() model.Capabilities {
 func (m *Model) engine() constraint.Engine {
 	e := constraint.Engine{Name: m.dialect.title, Declared: constraint.DeclaredServer, Where: m.cfg.Where}
 	for _, k := range Kinds {
-		if m.dialect.way(k, m.cfg.Declared[k]) == nil {
+		if m.way(k) == nil {
 			continue
 		}
 		if held, known := m.probes.held(k); held || !known {

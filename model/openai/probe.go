@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,8 +29,9 @@ type Probe struct {
 type State struct {
 	Kind constraint.Kind
 	// Travels is how the kind travels, empty where it does not.
-	Travels  string
-	Declared Declaration
+	Travels string
+	// Declared is what the settings say, nil where they say nothing.
+	Declared *bool
 	Probe    *Probe // nil: not probed
 }
 
@@ -74,11 +76,8 @@ func newProbes(m *Model) *probes {
 // held is what the settings say or a probe has shown, as far as known without
 // a word to the server.
 func (p *probes) held(kind constraint.Kind) (held, known bool) {
-	switch p.m.cfg.Declared[kind] {
-	case Held, LLGuidance:
-		return true, true
-	case NotHeld:
-		return false, true
+	if d := p.m.cfg.Declared; d != nil {
+		return slices.Contains(d, kind), true
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,11 +95,11 @@ func (p *probes) forgetVersion() {
 
 // holds decides about a kind, with a canary where nothing is known.
 func (p *probes) holds(ctx context.Context, kind constraint.Kind) (held bool, detail string, e *model.Error) {
-	switch p.m.cfg.Declared[kind] {
-	case Held, LLGuidance:
-		return true, "", nil
-	case NotHeld:
-		return false, "the settings say that it does not", nil
+	if d := p.m.cfg.Declared; d != nil {
+		if slices.Contains(d, kind) {
+			return true, "", nil
+		}
+		return false, "constraints: does not list it", nil
 	}
 	got, e := p.get(ctx, kind, false)
 	return got.Held, got.Detail, e
@@ -192,7 +191,7 @@ func (p *probes) ask(ctx context.Context, kind constraint.Kind) (Probe, *model.E
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	resp, e := m.send(ctx, cancel, req, m.wayOf(con))
+	resp, e := m.send(ctx, cancel, req, m.way(kind))
 	if e != nil {
 		var se *serverError
 		if !e.Retry && errors.As(e.Err, &se) && se.Status >= 400 && se.Status < 500 && e.Kind == model.Failed {
@@ -287,7 +286,7 @@ func (m *Model) Probe(ctx context.Context, force bool) ([]State, error) {
 		m.probes.forgetVersion()
 	}
 	for _, k := range Kinds {
-		if m.dialect.way(k, m.cfg.Declared[k]) == nil {
+		if m.way(k) == nil {
 			continue
 		}
 		if _, e := m.probes.get(ctx, k, force); e != nil {
@@ -304,8 +303,12 @@ func (m *Model) Probe(ctx context.Context, force bool) ([]State, error) {
 func (m *Model) States() []State {
 	var out []State
 	for _, k := range Kinds {
-		s := State{Kind: k, Declared: m.cfg.Declared[k]}
-		if w := m.dialect.way(k, s.Declared); w != nil {
+		s := State{Kind: k}
+		if d := m.cfg.Declared; d != nil {
+			held := slices.Contains(d, k)
+			s.Declared = &held
+		}
+		if w := m.way(k); w != nil {
 			s.Travels = w.Field
 		}
 		m.probes.mu.Lock()

@@ -243,8 +243,5 @@ func objectOr(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// wayOf is how the request's constraint travels, nil where it does not.
-func (m *Model) wayOf(c *constraint.Constraint) *way {
-	kind := c.Spec().Kind
-	return m.dialect.way(kind, m.cfg.Declared[kind])
-}
+// way is how a kind travels, nil where it does not.
+func (m *Model) way(kind constraint.Kind) *way { return m.dialect.way(kind, m.cfg.LLGuidance) }
