@@ -182,7 +182,7 @@ func (l *loader) graphFile() {
 	}
 	for name, spec := range l.file.Models {
 		at := places["models."+name]
-		spec.Name = name
+		spec.Name, spec.Root = name, l.g.Root
 		if spec.GGUF != "" {
 			spec.GGUF = absFrom(l.g.Root, spec.GGUF)
 		}

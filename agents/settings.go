@@ -127,6 +127,8 @@ type LimitOptions struct {
 type ModelSpec struct {
 	// Name is the key in models:, or a path or script:FILE made absolute.
 	Name string `yaml:"-"`
+	// Root is the folder of the graph; empty outside one.
+	Root string `yaml:"-" json:"-"`
 
 	GGUF       string    `yaml:"gguf" default:"–" path:"1" doc:"A GGUF file, run in this process."`
 	Context    int       `yaml:"context" default:"the file's, at most 4096" min:"0" doc:"Tokens of prompt and answer."`

@@ -243,7 +243,11 @@ func checkModel(g *agents.Graph, spec agents.ModelSpec, at agents.Finding) []age
 		return nil
 	}
 	if spec.Server != "" {
-		if err := checkServer(spec); err != nil {
+		err := checkServer(spec)
+		if err == nil {
+			err = checkCommand(spec)
+		}
+		if err != nil {
 			return []agents.Finding{modelFinding(g, err, at)}
 		}
 		return nil

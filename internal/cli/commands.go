@@ -19,5 +19,5 @@ func (a *app) controlCommands() []*cobra.Command {
 }
 
 func (a *app) otherCommands() []*cobra.Command {
-	return []*cobra.Command{a.acpCommand(), a.modelsCommand(), a.doctorCommand(), a.benchCommand(), a.versionCommand()}
+	return []*cobra.Command{a.acpCommand(), a.modelsCommand(), a.doctorCommand(), a.benchCommand(), a.versionCommand(), a.superviseCommand()}
 }

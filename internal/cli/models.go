@@ -136,6 +136,11 @@ func (ms *models) get(ctx context.Context, spec agents.ModelSpec) (model.Model, 
 		if o.err != nil {
 			return nil, callIt(o.err, spec)
 		}
+		if r, ok := o.m.(interface{ Ready(context.Context) error }); ok {
+			if err := r.Ready(ctx); err != nil {
+				return nil, err
+			}
+		}
 		return alias(o.m, spec), nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -227,7 +232,11 @@ func openSpec(spec agents.ModelSpec) (model.Model, error) {
 		}
 		return openGGUF(spec)
 	case spec.Server != "":
-		return openServer(spec)
+		m, err := openServer(spec)
+		if err != nil {
+			return nil, err
+		}
+		return withServer(m, spec)
 	}
 	return nil, fmt.Errorf("model %q names no file", spec.Name)
 }

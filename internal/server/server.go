@@ -388,9 +388,12 @@ func (s *Server) supervisorCommand() ([]string, error) {
 	if len(s.cfg.Supervisor) > 0 {
 		return s.cfg.Supervisor, nil
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
+	// On Linux the file that runs, also when another has taken its place.
+	self := "/proc/self/exe"
+	if _, err := os.Stat(self); err != nil {
+		if self, err = os.Executable(); err != nil {
+			return nil, err
+		}
 	}
 	return []string{self, SupervisorCommand}, nil
 }
