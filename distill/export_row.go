@@ -10,7 +10,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"agentgraph/model"
 	"agentgraph/record"
@@ -206,11 +205,14 @@ func commonColumns() []column {
 		col("trace_id", func(_ *shape, e *example) string { return deref(e.rec.TraceID) }),
 		col("output_path", func(_ *shape, e *example) string { return e.path }),
 		col("output_sha256", func(_ *shape, e *example) string { return e.sha256 }),
-		col("created", func(_ *shape, e *example) string {
+		// A number: loaders that guess types would take a text for a time, and
+		// lose its zone.
+		col("created_ms", func(_ *shape, e *example) *int64 {
 			if t := e.rec.Timing; t != nil {
-				return t.Started.UTC().Format(time.RFC3339Nano)
+				ms := t.Started.UnixMilli()
+				return &ms
 			}
-			return ""
+			return nil
 		}),
 		col("input_tokens", func(_ *shape, e *example) *int64 { return usage(e.rec).InputTokens }),
 		col("output_tokens", func(_ *shape, e *example) *int64 { return usage(e.rec).OutputTokens }),

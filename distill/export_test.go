@@ -53,7 +53,7 @@ func TestExportLayouts(t *testing.T) {
 				`"model":"small","model_engine":"script","model_sha256":"` + hex64("weights") + `","sampling":"{\"temperature\":0}",` +
 				`"inputs":[{"path":"agents/writer/input/000001.txt","sha256":"` + hex64("a dog") + `","bytes":5}],"root_inputs":[{"path":"agents/writer/input/000001.txt","sha256":"` + hex64("a dog") + `","bytes":5}],` +
 				`"hops":0,"trace_id":"turn000001","output_path":"agents/writer/output/out-1767225601000.txt","output_sha256":"` + hex64("A dog barks.") + `",` +
-				`"created":"2026-01-01T00:00:01Z","input_tokens":1,"output_tokens":2,"logprobs":[],"license":"CC-BY-4.0"}` + "\n"
+				`"created_ms":1767225601000,"input_tokens":1,"output_tokens":2,"logprobs":[],"license":"CC-BY-4.0"}` + "\n"
 			if d := cmp.Diff(want, rest); d != "" {
 				t.Error(d)
 			}
