@@ -165,10 +165,13 @@ func (g *graph) list(dir string) ([]fs.DirEntry, error) {
 }
 
 // read returns a regular file of at most most bytes.
-func (g *graph) read(file string, most int64) ([]byte, error) { return readIn(g.files, file, most) }
+func (g *graph) read(file string, most int64) ([]byte, error) {
+	return readIn(g.files, file, most, nil)
+}
 
-// readIn reads a regular file below root. It does not wait for a named pipe.
-func readIn(root *os.Root, file string, most int64) ([]byte, error) {
+// readIn reads a regular file below root, into buf where it has room. It does
+// not wait for a named pipe.
+func readIn(root *os.Root, file string, most int64, buf []byte) ([]byte, error) {
 	f, err := root.OpenFile(filepath.FromSlash(file), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -185,16 +188,14 @@ func readIn(root *os.Root, file string, most int64) ([]byte, error) {
 	if size > most {
 		return nil, fmt.Errorf("has %d bytes, more than the %d that are read: %w", size, most, ErrTooLarge)
 	}
-	// One byte more than it has, so that one that grows meanwhile is seen.
-	b := make([]byte, size+1)
-	n, err := io.ReadFull(f, b)
-	switch {
-	case err == nil:
-		return nil, errors.New("is being written to")
-	case err != io.EOF && err != io.ErrUnexpectedEOF:
+	if int64(cap(buf)) < size {
+		buf = make([]byte, size)
+	}
+	n, err := io.ReadFull(f, buf[:size])
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 		return nil, err
 	}
-	return b[:n], nil
+	return buf[:n], nil // shorter when it was cut meanwhile
 }
 
 // real follows the links of a path of the graph; ok is false when they lead

@@ -97,6 +97,7 @@ func (f *Folder) readIndex(ctx context.Context) (*index, []*Problem, error) {
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
+			buf := make([]byte, 16<<10)
 			for batch := range ids {
 				out := make([]headOf, len(batch))
 				for i, id := range batch {
@@ -104,7 +105,7 @@ func (f *Folder) readIndex(ctx context.Context) (*index, []*Problem, error) {
 						break
 					}
 					out[i].id = id
-					out[i].head, out[i].err = readHead(dir, id)
+					out[i].head, out[i].err = readHead(dir, id, &buf)
 				}
 				heads <- out
 			}

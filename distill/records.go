@@ -16,12 +16,16 @@ import (
 // keptSources bounds the shared texts that a walk keeps in memory.
 const keptSources = 32 << 20
 
-// readHead reads the part of a record that the index needs.
-func readHead(dir *os.Root, id string) (head, error) {
+// readHead reads the part of a record that the index needs. It reads into
+// *buf and makes it larger where it is too small.
+func readHead(dir *os.Root, id string, buf *[]byte) (head, error) {
 	var h head
-	b, err := readIn(dir, id+".json", store.MaxRecordBytes)
+	b, err := readIn(dir, id+".json", store.MaxRecordBytes, *buf)
 	if err != nil {
 		return h, err
+	}
+	if cap(b) > cap(*buf) && cap(b) <= 1<<20 {
+		*buf = b
 	}
 	if err := json.Unmarshal(b, &h); err != nil {
 		return h, fmt.Errorf("is torn or no record: %w", err)
