@@ -49,7 +49,6 @@ type client struct {
 	mu     sync.Mutex
 	got    []frame
 	sent   []string
-	taken  int
 	more   chan struct{}
 	nextID int
 	// ask answers requests of the agent; nil leaves them open.
@@ -179,7 +178,8 @@ func (c *client) request(method, params string) (id int, line string) {
 	return c.nextID, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, c.nextID, method, params)
 }
 
-// wait returns the first frame for which f is true, from now or before.
+// wait returns the first frame for which f is true, from now or before. One
+// goroutine waits at a time.
 func (c *client) wait(what string, f func(frame) bool) frame {
 	c.t.Helper()
 	deadline := time.After(patience)
@@ -196,7 +196,8 @@ func (c *client) wait(what string, f func(frame) bool) frame {
 		select {
 		case <-c.more:
 		case <-deadline:
-			c.t.Fatalf("%s: nothing came; there is\n%s", what, c.dump())
+			all := c.dump()
+			c.t.Fatalf("%s: nothing came; the end is\n%s", what, all[max(len(all)-4000, 0):])
 		}
 	}
 }

@@ -15,8 +15,9 @@ import (
 const maxLine = 10 << 20
 
 // lines hands the client's messages on, one at a time. The connection gives
-// each request a goroutine, so a prompt could begin after the cancel that
-// follows it: the line after a prompt is held back until the prompt is known.
+// each request a goroutine and the notifications another, so a cancel could
+// overtake the prompt before it, or the prompt after it. The line that follows
+// a prompt or a cancel is held back until that is known.
 type lines struct {
 	scan *bufio.Scanner
 	warn func(error)
@@ -28,7 +29,7 @@ type lines struct {
 	once    sync.Once
 
 	mu    sync.Mutex
-	await chan struct{} // of the last line, a prompt
+	await chan struct{} // of the last line, a prompt or a cancel
 	err   error
 }
 
@@ -44,7 +45,8 @@ func (l *lines) begin() { close(l.ready) }
 // stop ends reading after the line that is being waited for.
 func (l *lines) stop() { l.once.Do(func() { close(l.stopped) }) }
 
-// known says that the last prompt can be cancelled now.
+// known says that the last prompt can be cancelled now, or that the last
+// cancel was carried out.
 func (l *lines) known() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +120,7 @@ func (l *lines) next() error {
 	case m.Method == acp.AgentMethodSessionPrompt && m.ID == nil:
 		l.warn(fmt.Errorf("message %d of the client is a prompt without an id, which nobody could answer", l.n))
 		return nil
-	case m.Method == acp.AgentMethodSessionPrompt:
+	case m.Method == acp.AgentMethodSessionPrompt, m.Method == acp.AgentMethodSessionCancel:
 		l.mu.Lock()
 		l.await = make(chan struct{})
 		l.mu.Unlock()

@@ -92,6 +92,7 @@ func (s *server) handle(ctx context.Context, method string, params json.RawMessa
 	case acp.AgentMethodSessionSetMode:
 		return call(params, s.setMode)
 	case acp.AgentMethodSessionCancel:
+		defer s.in.known()
 		return call(params, func(p acp.CancelNotification) (any, error) {
 			if sess := s.session(p.SessionId); sess != nil {
 				sess.cancel()
