@@ -75,7 +75,7 @@ func incapable(e Engine, kind Kind) *Refusal {
 	switch e.Declared {
 	case DeclaredServer:
 		r.Reason = fmt.Sprintf("server %s has not shown that it constrains %s answers", e.Name, kind)
-		r.Hint = "run \"agentgraph models\" to probe it, declare it under models: constraints" + where + ", or allow validation alone with enforce: validate"
+		r.Hint = fmt.Sprintf("ask it again with \"agentgraph models --probe\", declare it with constraints: [%s]%s, or allow validation alone with enforce: validate", kind, where)
 	case DeclaredPlugin:
 		r.Reason = fmt.Sprintf("plug-in %s declares no %s constraint", e.Name, kind)
 		r.Hint = fmt.Sprintf("if it holds one, declare it with constraints: [%s]%s, or allow validation alone with enforce: validate", kind, where)

@@ -63,6 +63,11 @@ for part in "$@"; do
 			packages="$packages python3-pip"
 		fi
 		;;
+	llama-server)
+		need cc gcc
+		need c++ g++
+		need cmake cmake
+		;;
 	clients)
 		need python3 python3
 		if ! have python3 || ! python3 -c 'import ensurepip, venv' >/dev/null 2>&1; then

@@ -20,6 +20,8 @@ step() {
 
 AGENTGRAPH_TEST_MODEL=$(MODEL= scripts/model.sh)
 export AGENTGRAPH_TEST_MODEL
+AGENTGRAPH_TEST_LLAMA_SERVER=$(scripts/llama-server.sh)
+export AGENTGRAPH_TEST_LLAMA_SERVER
 # A test that needs the model or the library fails without it, it never skips.
 CI=true
 export CI
