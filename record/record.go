@@ -228,7 +228,10 @@ type Request struct {
 	// DisabledTools are listed tools that this turn went without.
 	DisabledTools []DisabledTool `json:"disabled_tools,omitempty"`
 	Model         model.Identity `json:"model"`
-	Determinism   string         `json:"determinism"` // "fast" or "solo"
+	// PassedOver are the other models of the turn that did not answer it, in
+	// the order they were tried, and why.
+	PassedOver  []PassedOver `json:"passed_over,omitempty"`
+	Determinism string       `json:"determinism"` // "fast" or "solo"
 	// Thinking is the setting that the chat template saw; nil left it alone.
 	Thinking *bool `json:"thinking,omitempty"`
 }
@@ -249,6 +252,13 @@ type FileRef struct {
 	Path   string `json:"path"`
 	SHA256 string `json:"sha256"`
 	Bytes  int64  `json:"bytes"`
+}
+
+// PassedOver is a model that could not be had or could not take the turn.
+type PassedOver struct {
+	Model   model.Identity `json:"model"`
+	Code    Code           `json:"code"`
+	Message string         `json:"message"`
 }
 
 // DisabledTool is a tool that could not be offered, and why.

@@ -39,6 +39,8 @@ type Event struct {
 	Attempt int       `json:"attempt,omitempty"`
 	Inputs  []string  `json:"inputs,omitempty"` // relative to the graph
 	Output  string    `json:"output,omitempty"` // relative to the graph
+	// Model is what answered, where it is not the agent's first.
+	Model string `json:"model,omitempty"`
 	// Tokens of the answer so far, and how fast they come.
 	Tokens          int             `json:"tokens,omitempty"`
 	TokensPerSecond float64         `json:"tokens_per_second,omitempty"`

@@ -233,7 +233,11 @@ func (r *Runner) record(st *agentState, j *job) (more bool) {
 	st.rate.add(r.now(), tokens)
 	st.history.add(j.turn.Seq, j.rec)
 	r.mu.Unlock()
+	model := ""
+	if q := j.rec.Request; q != nil && len(q.PassedOver) > 0 {
+		model = q.Model.String()
+	}
 	r.emit(Event{Kind: TurnFinished, Agent: st.name, Turn: j.turn.ID, Attempt: j.turn.Attempts, Inputs: pathsOf(j.turn.Inputs),
-		Output: out.Path, Tokens: tokens, TokensPerSecond: perSecond(tokens, elapsed), Elapsed: elapsed})
+		Output: out.Path, Model: model, Tokens: tokens, TokensPerSecond: perSecond(tokens, elapsed), Elapsed: elapsed})
 	return false
 }

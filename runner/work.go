@@ -199,23 +199,35 @@ func (r *Runner) attempt(st *agentState, j *job, req *turn.Request) *record.Reco
 		}
 		req.History = h
 	}
-	if r.cfg.Models != nil {
-		m, err := r.cfg.Models.Model(ctx, st.settings().ModelSpec.Name)
-		if err != nil {
-			return turn.Refuse(req, turn.Unavailable(err))
-		}
-		req.Model = m
-		r.mu.Lock()
-		if s := j.onModel; s != nil && s.capacity == 0 {
-			s.capacity = max(m.Capabilities().Parallel, 1)
-		}
-		r.mu.Unlock()
-	}
-	rec := r.gen.Run(ctx, req)
+	rec := r.generate(ctx, st, j, req)
 	if rec == nil {
 		rec = turn.Refuse(req, &record.Error{Code: record.Internal, Message: "the generator returned no record"})
 	}
 	return rec
+}
+
+// generate runs the turn on the agent's model or, where that cannot be had, on
+// one that stands in for it.
+func (r *Runner) generate(ctx context.Context, st *agentState, j *job, req *turn.Request) *record.Record {
+	if r.cfg.Models == nil {
+		return r.gen.Run(ctx, req)
+	}
+	settings := st.settings()
+	var sources []turn.Source
+	for i, name := range settings.ModelNames() {
+		sources = append(sources, turn.Source{Name: name, Open: func(ctx context.Context) (model.Model, error) {
+			m, err := r.cfg.Models.Model(ctx, name)
+			if err == nil && i == 0 {
+				r.mu.Lock()
+				if s := j.onModel; s != nil && s.capacity == 0 {
+					s.capacity = max(m.Capabilities().Parallel, 1)
+				}
+				r.mu.Unlock()
+			}
+			return m, err
+		}})
+	}
+	return turn.RunFirst(ctx, req, sources, r.gen.Run)
 }
 
 func refusalOf(err error) *record.Error {

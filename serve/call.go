@@ -102,36 +102,19 @@ func (s *Service) Respond(ctx context.Context, c Call) (*record.Record, error) {
 	}
 	// A schema that is refused needs no model.
 	rec := s.earlyRefusal(ctx, req, names[0])
-	for _, name := range names {
-		if rec != nil && !unavailable(rec) {
-			break
+	if rec == nil {
+		var sources []turn.Source
+		for _, name := range names {
+			sources = append(sources, turn.Source{Name: name, Open: func(ctx context.Context) (model.Model, error) {
+				return s.cfg.Models.Model(ctx, name)
+			}})
 		}
-		if rec, err = s.ask(ctx, req, name); err != nil {
-			return nil, err
+		if rec = turn.RunFirst(ctx, req, sources, turn.Run); rec.Outcome == nil && ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
 	}
 	if err := remember(rec); err != nil {
 		s.warn(fmt.Errorf("the thread was not written: %w", err))
 	}
 	return rec, nil
-}
-
-// ask runs the turn on one model.
-func (s *Service) ask(ctx context.Context, req *turn.Request, name string) (*record.Record, error) {
-	m, err := s.cfg.Models.Model(ctx, name)
-	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case err != nil:
-		return turn.Refuse(req, turn.Unavailable(err)), nil
-	}
-	req.Model = m
-	return turn.Run(ctx, req), nil
-}
-
-// unavailable reports that a model could not be had, so that another may be
-// tried: nothing was asked of it.
-func unavailable(rec *record.Record) bool {
-	return rec.Error != nil && rec.Error.Code == record.ModelUnavailable &&
-		(rec.Outcome == nil || rec.Outcome.Delivery == model.NotSent)
 }

@@ -131,6 +131,9 @@ func (p *eventPrinter) cost(e runner.Event) string {
 	if e.Elapsed > 0 {
 		parts = append(parts, fmt.Sprintf("%.2f s", e.Elapsed.Seconds()))
 	}
+	if e.Model != "" {
+		parts = append(parts, "answered by "+agents.Printable(e.Model))
+	}
 	if len(parts) == 0 {
 		return ""
 	}
