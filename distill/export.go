@@ -287,28 +287,26 @@ type pendingRow struct {
 // goroutines at once; then also does more with each there.
 func (x *exporter) each(ctx context.Context, opt Options, then func(*candidate)) func(func(*candidate) bool) {
 	return func(yield func(*candidate) bool) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		for c := range inOrder(ctx, Answers(ctx, x.root, opt), func(a *Answer, err error) *candidate {
+		for c, err := range Map(ctx, Answers(ctx, x.root, opt), func(_ context.Context, a *Answer) *candidate {
 			c := &candidate{a: a}
-			if err != nil {
-				if !errors.As(err, &c.prob) {
-					c.err = err
-				}
-				return c
-			}
 			x.read(c)
 			if then != nil && c.rec != nil && c.skip == "" {
 				then(c)
 			}
 			return c
 		}) {
-			if !yield(c) {
+			var p *Problem
+			switch {
+			case errors.As(err, &p) && p.Kind == Stray:
+				continue // a file that is no answer
+			case p != nil:
+				c = &candidate{prob: p}
+			case err != nil:
+				c = &candidate{err: err}
+			}
+			if !yield(c) || c.err != nil {
 				return
 			}
-		}
-		if err := ctx.Err(); err != nil {
-			yield(&candidate{err: err})
 		}
 	}
 }

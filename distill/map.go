@@ -12,6 +12,11 @@ import (
 // place. A bounded number of answers is under way, so memory does not grow
 // with the data.
 func Map[T any](ctx context.Context, answers iter.Seq2[*Answer, error], do func(context.Context, *Answer) T) iter.Seq2[T, error] {
+	return mapWith(ctx, runtime.GOMAXPROCS(0), answers, do)
+}
+
+// mapWith is Map with a number of workers.
+func mapWith[T any](ctx context.Context, workers int, answers iter.Seq2[*Answer, error], do func(context.Context, *Answer) T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		var running sync.WaitGroup
@@ -22,7 +27,6 @@ func Map[T any](ctx context.Context, answers iter.Seq2[*Answer, error], do func(
 			err    error
 			done   chan T
 		}
-		workers := runtime.GOMAXPROCS(0)
 		work, inOrder := make(chan item), make(chan item, 16*workers)
 		running.Go(func() {
 			defer close(inOrder)

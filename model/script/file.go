@@ -49,6 +49,7 @@ type reply struct {
 	Match      string   `yaml:"match"`
 	Regex      *pattern `yaml:"regex"`
 	ToolResult string   `yaml:"tool_result"`
+	Request    string   `yaml:"request"`
 	Times      int      `yaml:"times"`
 
 	Text          string     `yaml:"text"`
@@ -76,7 +77,9 @@ type failure struct {
 }
 
 // inOrder reports that the reply is taken in turn, not by what was asked.
-func (r *reply) inOrder() bool { return r.Match == "" && r.Regex == nil && r.ToolResult == "" }
+func (r *reply) inOrder() bool {
+	return r.Match == "" && r.Regex == nil && r.ToolResult == "" && r.Request == ""
+}
 
 type duration time.Duration
 
@@ -265,7 +268,7 @@ func parse(name string, src []byte) (*file, error) {
 	if d := f.Default; d != nil {
 		at := child(root, "default")
 		if !d.inOrder() || d.Times != 0 {
-			fault(at, "default is for everything else; it takes no match, regex, tool_result or times")
+			fault(at, "default is for everything else; it takes no match, regex, tool_result, request or times")
 		}
 		checkReply(d, at, fault)
 	}
@@ -274,13 +277,16 @@ func parse(name string, src []byte) (*file, error) {
 
 func checkReply(r *reply, at *yaml.Node, fault func(*yaml.Node, string, ...any)) {
 	ways := 0
-	for _, set := range []bool{r.Match != "", r.Regex != nil, r.ToolResult != ""} {
+	for _, set := range []bool{r.Match != "", r.Regex != nil, r.ToolResult != "", r.Request != ""} {
 		if set {
 			ways++
 		}
 	}
 	if ways > 1 {
-		fault(at, "a reply takes one of match, regex and tool_result")
+		fault(at, "a reply takes one of match, regex, tool_result and request")
+	}
+	if len(r.Request) != 0 && (len(r.Request) != 64 || strings.Trim(r.Request, "0123456789abcdef") != "") {
+		fault(at, "request takes the sha256 of a conversation, 64 hexadecimal digits")
 	}
 	does := 0
 	for _, set := range []bool{r.EndFirst, r.SpacesForever, r.Prefer != ""} {

@@ -16,6 +16,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -87,6 +88,7 @@ func New(name string, src []byte, cfg Config) (*Model, error) {
 	if f.Parallel == 0 {
 		f.Parallel = defaultParallel
 	}
+	m.recorded = slices.ContainsFunc(f.Replies, func(r reply) bool { return r.Request != "" })
 	m.slots = make(chan struct{}, f.Parallel)
 	m.engine = constraint.Engine{Name: "script", Kinds: allKinds, Masks: true,
 		Declared: constraint.DeclaredScript, Where: name + ", constraints:"}
@@ -116,6 +118,7 @@ type Model struct {
 	engine   constraint.Engine
 	identity model.Identity
 	slots    chan struct{} // one per request served at once
+	recorded bool          // some reply is to a whole conversation
 
 	mu     sync.Mutex
 	used   []int // how often each reply was taken
@@ -163,6 +166,10 @@ func (m *Model) tokens(bytes int) int { return (bytes + m.file.TokenBytes - 1) /
 // the next of those in order, else the default.
 func (m *Model) choose(req *model.Request) (*reply, error) {
 	last, user := lastMessages(req.Messages)
+	said := ""
+	if m.recorded {
+		said = model.ConversationSHA256(req.Messages)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
@@ -179,7 +186,8 @@ func (m *Model) choose(req *model.Request) (*reply, error) {
 			switch {
 			case times > 0 && m.used[i] >= times:
 			case r.inOrder() != (pass == 1):
-			case pass == 0 && !r.asksFor(last, user, afterTool):
+			case r.Request != "" && r.Request != said:
+			case pass == 0 && r.Request == "" && !r.asksFor(last, user, afterTool):
 			default:
 				m.used[i]++
 				return r, nil

@@ -426,3 +426,24 @@ func TestLogprobs(t *testing.T) {
 		t.Errorf("%d tokens make %q", len(resp.Logprobs), text)
 	}
 }
+
+// A reply to a whole conversation answers that one alone, in the order of
+// times.
+func TestRequest(t *testing.T) {
+	req := ask("hello")
+	key := model.ConversationSHA256(req.Messages)
+	m := open(t, "replies:\n- {request: "+key+", times: 1, text: first}\n- {request: "+key+", text: second}\ndefault: {text: other}")
+	for _, want := range []string{"first", "second", "second"} {
+		if got := say(m, ask("hello")); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if got := say(m, ask("hello there")); got != "other" {
+		t.Errorf("another conversation gets %q", got)
+	}
+	for _, bad := range []string{"abc", strings.Repeat("G", 64)} {
+		if _, err := script.New("s.yaml", []byte("replies: [{request: '"+bad+"', text: a}]"), script.Config{}); err == nil || !strings.Contains(err.Error(), "sha256 of a conversation") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
