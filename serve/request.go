@@ -54,7 +54,7 @@ func (s *Service) request(c *Call) (req *turn.Request, models []string, refused 
 			Message: fmt.Sprintf("the prompt has %d bytes, more than input_bytes allows (%d)", len(c.Prompt), set.InputBytes),
 			Hint:    "split it, or raise limits: input_bytes"}
 	}
-	models = []string{cmp.Or(c.Model, set.ModelSpec.Name, set.Model, s.cfg.Load.DefaultModel)}
+	models = []string{cmp.Or(c.Model, s.cfg.Load.Model, set.ModelSpec.Name, set.Model, s.cfg.Load.DefaultModel)}
 	if c.Model == "" && s.cfg.Load.Model == "" {
 		for _, f := range set.Fallback {
 			models = append(models, f.Name)
@@ -91,9 +91,6 @@ func (s *Service) settings(c *Call) (*turn.Request, agents.Settings, error) {
 		}
 	}
 	d := g.Defaults
-	if s.cfg.Load.Model != "" {
-		d.Model = s.cfg.Load.Model
-	}
 	req := &turn.Request{
 		Prompt: d.Prompt, SchemaInPrompt: d.SchemaInPrompt,
 		ConstraintOptions: d.Constraint, Sampling: d.Sampling, Repair: d.Repair,

@@ -21,8 +21,9 @@ type Models = runner.Models
 type Config struct {
 	// Graph is the folder of a graph; empty means that there is none.
 	Graph string
-	// Load changes what is made of the graph's settings. DefaultModel also
-	// answers calls where nothing else names a model, with or without a graph.
+	// Load changes what is made of the graph's settings; its models also answer
+	// calls, with or without a graph: Model those that name none, DefaultModel
+	// those for which the settings name none either.
 	Load agents.LoadOptions
 	// Models opens the models of calls and of the service's own runner. The
 	// names are those that Service.ModelSpec resolves.
