@@ -65,6 +65,7 @@ type controlServer struct {
 	r     *Runner
 	ln    net.Listener
 	dir   *os.File
+	file  os.FileInfo // of the socket
 	wg    sync.WaitGroup
 	mu    sync.Mutex
 	conns map[net.Conn]bool
@@ -118,7 +119,10 @@ func (r *Runner) listen() (*controlServer, error) {
 		}
 		return nil, err
 	}
+	// Its name may be another runner's when it is closed.
+	ln.(*net.UnixListener).SetUnlinkOnClose(false)
 	c := &controlServer{r: r, ln: ln, dir: dir, conns: map[net.Conn]bool{}}
+	c.file, _ = os.Lstat(path)
 	c.wg.Add(1)
 	go c.accept()
 	return c, nil
@@ -183,7 +187,9 @@ func (c *controlServer) close() {
 	c.conns = nil
 	c.mu.Unlock()
 	c.wg.Wait()
-	_ = os.Remove(socketPath(c.r.root))
+	if now, err := os.Lstat(socketPath(c.r.root)); err == nil && c.file != nil && os.SameFile(now, c.file) {
+		_ = os.Remove(socketPath(c.r.root))
+	}
 	if c.dir != nil {
 		c.dir.Close()
 	}

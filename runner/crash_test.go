@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -24,6 +25,7 @@ import (
 const (
 	childRoot  = "AGENTGRAPH_TEST_CHILD"
 	childCrash = "AGENTGRAPH_TEST_CRASH" // step:occurrence
+	childLive  = "AGENTGRAPH_TEST_LIVE"  // run until stdin ends, events on stdout
 )
 
 func TestMain(m *testing.M) {
@@ -65,9 +67,22 @@ func child(root string) int {
 		return echo(ctx, req)
 	}
 	var report childReport
-	r, err := New(Config{Root: root, Load: agents.LoadOptions{DefaultModel: "script:none"}, Generator: GeneratorFunc(gen), RetryBase: time.Millisecond,
-		Events: func(e Event) { report.Events = append(report.Events, e) }})
-	if err == nil {
+	cfg := Config{Root: root, Load: agents.LoadOptions{DefaultModel: "script:none"}, Generator: GeneratorFunc(gen), RetryBase: time.Millisecond,
+		Events: func(e Event) { report.Events = append(report.Events, e) }}
+	if os.Getenv(childLive) != "" {
+		out := json.NewEncoder(os.Stdout)
+		cfg.Events = func(e Event) { _ = out.Encode(e) }
+	}
+	r, err := New(cfg)
+	if err == nil && os.Getenv(childLive) != "" {
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			r.Finish()
+		}()
+		if err = r.Run(context.Background()); err == nil {
+			return 0
+		}
+	} else if err == nil {
 		report.Summary, err = r.Once(context.Background())
 	}
 	_ = json.NewEncoder(os.Stdout).Encode(report)

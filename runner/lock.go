@@ -24,33 +24,64 @@ type holder struct {
 	Started time.Time `json:"started"`
 }
 
+// ErrStateGone is the error of Run when the folder with the ledger and the
+// lock was taken away: another runner could start beside this one.
+var ErrStateGone = errors.New("the folder " + agents.StateDir + " was deleted or moved while the graph was worked")
+
+// lockFile is the graph's lock.
+func lockFile(root string) string { return filepath.Join(root, agents.StateDir, "lock") }
+
 // lockGraph takes the graph's lock. The lock goes with the process, so one
-// that a dead process left is free.
-func lockGraph(root string, now time.Time) (unlock func(), err error) {
+// that a dead process left is free. held is the file that is locked.
+func lockGraph(root string, now time.Time) (unlock func(), held fs.FileInfo, err error) {
 	state := filepath.Join(root, agents.StateDir)
 	if err := os.MkdirAll(state, 0o700); err != nil {
-		return nil, lockError("making", state, err)
+		return nil, nil, lockError("making", state, err)
 	}
-	path := filepath.Join(state, "lock")
+	path := lockFile(root)
 	l := flock.New(path, flock.SetPermissions(0o600))
 	got, err := l.TryLock()
 	if err != nil {
-		return nil, lockError("locking", path, err)
+		return nil, nil, lockError("locking", path, err)
 	}
 	if !got {
 		h, herr := readHolder(path)
 		if herr != nil {
-			return nil, fmt.Errorf("%w; stop it first", ErrLocked)
+			return nil, nil, fmt.Errorf("%w; stop it first", ErrLocked)
 		}
-		return nil, fmt.Errorf("%w: process %d, since %s; stop it first ('agentgraph stop')", ErrLocked, h.PID, h.Started.Format(time.DateTime))
+		return nil, nil, fmt.Errorf("%w: process %d, since %s; stop it first ('agentgraph stop')", ErrLocked, h.PID, h.Started.Format(time.DateTime))
 	}
 	data, _ := json.Marshal(holder{os.Getpid(), now})
 	// In place: a new file would have a new lock.
 	if err := os.WriteFile(path, append(data, '\n'), 0o600); err != nil {
 		_ = l.Unlock()
-		return nil, lockError("writing", path, err)
+		return nil, nil, lockError("writing", path, err)
 	}
-	return func() { _ = l.Unlock() }, nil
+	if held, err = os.Stat(path); err != nil {
+		_ = l.Unlock()
+		return nil, nil, lockError("reading", path, err)
+	}
+	return func() { _ = l.Unlock() }, held, nil
+}
+
+// checkState ends the runner when the file that it has locked is not the
+// graph's lock any more. Running turns are stopped: whoever has the new lock
+// works their inputs. Called with mu held.
+func (r *Runner) checkState() {
+	if r.stateGone || r.stopping {
+		return
+	}
+	info, err := os.Stat(lockFile(r.root))
+	if err == nil && os.SameFile(info, r.held) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	r.stateGone = true
+	r.wg.Add(1)
+	go func() {
+		defer r.wg.Done()
+		r.stop(true)
+		r.Finish()
+	}()
 }
 
 // lockError says what to do about a graph that cannot be written to: nothing

@@ -191,3 +191,56 @@ func TestOrderAndConcurrency(t *testing.T) {
 		t.Errorf("%d turns ran at once, want 2 to 8", most)
 	}
 }
+
+// A turn that has all of its timeout is over, with a record, and is not tried
+// again; the next one has its own time.
+func TestTimeout(t *testing.T) {
+	g := newGraph(t, "agents/a/agent.yaml", "timeout: 150ms\nretries: 3\n", "agents/a/input/x", "slow", "agents/a/input/y", "quick")
+	s, log := g.once(byScript(t, "replies:\n  - {match: slow, text: half an answer, token_delay: 100ms}\ndefault: {text: done}\n"))
+	if s != (Summary{Completed: 1, Failed: 1}) || log.count(TurnRetrying) != 0 {
+		t.Fatalf("%+v; events:\n%s", s, log)
+	}
+	n := 0
+	g.must(store.Open(g.path("agents/a/turns")).Each(func(_ string, r *record.Record) error {
+		if r.Error != nil {
+			n++
+			if r.Error.Code != record.CodeTimedOut || r.Outcome.Status != record.TimedOut || r.Outcome.Output == nil || *r.Outcome.Output == "" {
+				t.Errorf("%+v, %+v", r.Error, r.Outcome)
+			}
+		}
+		return nil
+	}))
+	if n != 1 {
+		t.Errorf("%d records of failures", n)
+	}
+}
+
+// A turn that waits for another attempt gives up its place: those after it
+// publish, and it takes the number that is next when it is done.
+func TestRetryGivesUpItsPlace(t *testing.T) {
+	g := newGraph(t, "agents/a/agent.yaml", "concurrency: 2\nretries: 1\n", "agents/a/system/.schema-r.txt@regex", ".*")
+	for i, name := range []string{"first", "second", "third"} {
+		g.write("agents/a/input/"+name, name)
+		at := time.Now().Add(time.Duration(i-100) * time.Second)
+		g.must(os.Chtimes(g.path("agents/a/input/"+name), at, at))
+	}
+	log := newLog()
+	cfg := g.config(func(ctx context.Context, req *turn.Request) *record.Record {
+		if req.User == "first" && req.Attempt == 1 {
+			return failed(req, record.ModelError, true)
+		}
+		return echo(ctx, req)
+	}, log)
+	cfg.RetryBase = time.Hour
+	l := g.run(cfg, newReady(log))
+	l.until("the others", func() bool { return log.count(TurnFinished) == 2 })
+	l.stop()
+	g.sql(".agentgraph/ledger.db", "UPDATE turns SET next_at=1 WHERE state=2")
+	if s, log := g.once(echo); s != (Summary{Completed: 1}) {
+		t.Fatalf("%+v; events:\n%s", s, log)
+	}
+	want := map[string]string{"r_0.txt": "a(second)", "r_1.txt": "a(third)", "r_2.txt": "a(first)"}
+	if diff := cmp.Diff(want, g.outputs("agents/a/output")); diff != "" {
+		t.Errorf("answers (-want +got):\n%s", diff)
+	}
+}

@@ -24,6 +24,9 @@ func (r *Runner) dispatch(dirty []watch.Dirty) {
 		for _, x := range r.roles[d.Dir] {
 			switch x.kind {
 			case roleGraph:
+				if len(d.Names) == 0 || slices.Contains(d.Names, agents.StateDir) {
+					r.checkState()
+				}
 				reload = reload || len(d.Names) == 0 && r.looksNew(d.Dir) || slices.Contains(d.Names, agents.GraphFile) || slices.Contains(d.Names, agents.AgentsDir)
 			case roleAgents:
 				reload = reload || len(d.Names) > 0 || r.looksNew(d.Dir)
@@ -138,6 +141,9 @@ func (r *Runner) update(st *agentState, a *agents.Agent) {
 	same := was == is && old.Settings.SHA256() == a.Settings.SHA256() && slices.Equal(old.Inputs, a.Inputs) &&
 		old.Settings.MaxHopsSet == a.Settings.MaxHopsSet && old.OutputDir == a.OutputDir && old.TurnsDir == a.TurnsDir && old.SystemDir == a.SystemDir
 	if same {
+		if st.counts[ledger.Refused] > 0 { // the rights of its folder may have changed
+			r.recheckRefused(st, false)
+		}
 		return
 	}
 	st.cur.Store(a)
@@ -252,19 +258,33 @@ func (r *Runner) reopen(st *agentState, t ledger.Turn) bool {
 	return true
 }
 
-// tick does what is due every rescan: look everywhere, and try again what
-// could not be written.
+// tick does what is due every rescan: look everywhere, also for settings, and
+// try again what could not be written.
 func (r *Runner) tick(full bool) {
 	if r.watcher != nil {
 		r.watcher.Check()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.checkState()
+	reload := false
+	for dir, roles := range r.roles {
+		switch roles[0].kind {
+		case roleGraph, roleAgents, roleAgent:
+			reload = r.looksNew(dir) || reload
+		}
+	}
+	if reload {
+		r.reloadSoon()
+	}
 	for _, st := range r.agents {
 		for _, in := range st.intakes {
 			in.maybe, in.again = true, true
 			in.all = in.all || full
 			in.start()
+		}
+		if st.counts[ledger.Refused] > 0 && st.current().Err == nil {
+			r.recheckRefused(st, false)
 		}
 		for _, j := range st.stuck {
 			st.ready = append(st.ready, j)

@@ -192,9 +192,6 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 
 // Rights that are missing, seen by a user who has not all of them.
 func TestMissingRights(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("starts a process as another user, which needs root")
-	}
 	g := newGraphIn(t, openDir(t),
 		"agents/a/agent.yaml", "retries: 1\n", "agents/a/input/x", "one", "agents/a/output/", "", "agents/a/turns/", "",
 		"agents/b/input/x", "secret", "agents/b/input/y", "fine",
@@ -249,28 +246,38 @@ func openDir(t *testing.T) string {
 // asNobody works the graph in a process of a user without rights.
 func (g *testGraph) asNobody() (report childReport) {
 	g.t.Helper()
-	const nobody = 65534
-	exe, err := os.Executable()
-	g.must(err)
-	data, err := os.ReadFile(exe)
-	g.must(err)
-	bin := filepath.Join(openDir(g.t), "runner.test")
-	g.must(os.WriteFile(bin, data, 0o755))
-	g.must(filepath.Walk(g.root, func(path string, _ os.FileInfo, err error) error {
-		if err != nil {
-			return err
-		}
-		return os.Lchown(path, nobody, nobody)
-	}))
-	cmd := exec.Command(bin)
-	cmd.Env = append(os.Environ(), childRoot+"="+g.root, "HOME="+g.root)
-	cmd.Dir = g.root
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	cmd.Stderr = os.Stderr
+	cmd := g.nobodys()
 	out, err := cmd.Output()
 	g.must(err)
 	g.must(json.Unmarshal(out, &report))
 	return report
+}
+
+// nobodys is a child that is not root; what is there becomes its own.
+func (g *testGraph) nobodys(env ...string) *exec.Cmd {
+	g.t.Helper()
+	exe, err := os.Executable()
+	g.must(err)
+	cmd := exec.Command(exe)
+	if os.Getuid() == 0 {
+		const nobody = 65534
+		data, err := os.ReadFile(exe)
+		g.must(err)
+		bin := filepath.Join(openDir(g.t), "runner.test")
+		g.must(os.WriteFile(bin, data, 0o755))
+		g.must(filepath.Walk(g.root, func(path string, _ os.FileInfo, err error) error {
+			if err != nil {
+				return err
+			}
+			return os.Lchown(path, nobody, nobody)
+		}))
+		cmd = exec.Command(bin)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	}
+	cmd.Env = append(append(os.Environ(), childRoot+"="+g.root, "HOME="+g.root), env...)
+	cmd.Dir = g.root
+	cmd.Stderr = os.Stderr
+	return cmd
 }
 
 // A disk that is full fails the writes one after the other, as the space that

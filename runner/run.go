@@ -127,6 +127,11 @@ func (r *Runner) Run(ctx context.Context) error {
 		select {
 		case <-stop:
 			r.waitIdle()
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if r.stateGone {
+				return fmt.Errorf("%w; start it again: the ledger is rebuilt from turns/", ErrStateGone)
+			}
 			return nil
 		case <-r.watcher.Ready():
 			r.dispatch(r.watcher.Take())
@@ -349,7 +354,9 @@ func (r *Runner) shutDown() {
 	}
 	close(r.ended)
 	r.left = r.countLeft(unclaimed)
-	if err := r.ledger.Close(); err != nil {
+	if r.stateGone {
+		r.ledger.Abandon()
+	} else if err := r.ledger.Close(); err != nil {
 		r.problem("", "closing the ledger: "+err.Error(), "")
 	}
 	_ = r.audit.Close() // every event was written when it happened

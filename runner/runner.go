@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -79,6 +80,7 @@ type Runner struct {
 	cfg     Config
 	root    string
 	unlock  func()
+	held    fs.FileInfo // the lock
 	ledger  *ledger.Ledger
 	audit   *store.Audit
 	tools   tools.Box      // open for all turns
@@ -119,6 +121,7 @@ type Runner struct {
 	waitingFiles int                 // files that are not settled
 	waitingTurns int                 // turns that wait for another attempt
 	stopping     bool                // nothing new starts
+	stateGone    bool                // see ErrStateGone
 	once         bool
 	untold       bool // nobody was told yet that everything was read once
 	stats        Summary
@@ -208,7 +211,7 @@ func New(cfg Config) (*Runner, error) {
 	}
 	r.desk = &tools.Desk{Tell: r.asked}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	if r.unlock, err = lockGraph(g.Root, r.started); err != nil {
+	if r.unlock, r.held, err = lockGraph(g.Root, r.started); err != nil {
 		return nil, err
 	}
 	if err := r.openLedger(); err != nil {

@@ -202,19 +202,41 @@ func classify(path string, err error) error {
 
 // Close writes what is queued and closes the ledger.
 func (l *Ledger) Close() error {
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		<-l.done
+	if !l.end() {
 		return nil
 	}
+	l.readMu.Lock()
+	defer l.readMu.Unlock()
+	return errors.Join(l.read.Close(), l.write.Close())
+}
+
+// abandoned ledgers are kept from the garbage collector.
+var abandoned struct {
+	sync.Mutex
+	list []*Ledger
+}
+
+// Abandon ends a ledger whose files were taken away. Its connections stay
+// open: SQLite would remove files by their names, which may be those of
+// another ledger by now.
+func (l *Ledger) Abandon() {
+	if l.end() {
+		abandoned.Lock()
+		defer abandoned.Unlock()
+		abandoned.list = append(abandoned.list, l)
+	}
+}
+
+// end stops the writer after what is queued; it reports whether it was the
+// first to do so.
+func (l *Ledger) end() bool {
+	l.mu.Lock()
+	first := !l.closed
 	l.closed = true
 	l.mu.Unlock()
 	l.poke()
 	<-l.done
-	l.readMu.Lock()
-	defer l.readMu.Unlock()
-	return errors.Join(l.read.Close(), l.write.Close())
+	return first
 }
 
 func (l *Ledger) poke() {
