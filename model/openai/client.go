@@ -73,21 +73,20 @@ func newHTTPClient(cfg Config, u *url.URL) (*http.Client, error) {
 	}
 	c.CheckRedirect = func(req *http.Request, via []*http.Request) error {
 		if req.URL.Scheme != u.Scheme || req.URL.Host != u.Host {
-			return &redirectError{req.URL.Scheme + "://" + req.URL.Host}
+			return &redirectError{"the server redirects to " + req.URL.Scheme + "://" + req.URL.Host + ", where nothing was sent"}
 		}
 		if len(via) > maxRedirects {
-			return errors.New("the server redirects in a circle")
+			return &redirectError{"the server redirects in a circle"}
 		}
 		return nil
 	}
 	return &c, nil
 }
 
-type redirectError struct{ to string }
+// redirectError says where a server wanted to send us.
+type redirectError struct{ msg string }
 
-func (e *redirectError) Error() string {
-	return fmt.Sprintf("the server redirects to %s; nothing was sent there: write the right address under url:", e.to)
-}
+func (e *redirectError) Error() string { return e.msg }
 
 // CheckProxy reports what is wrong with the address of a proxy.
 func CheckProxy(text string) error {
@@ -225,6 +224,7 @@ func (c *client) again(ctx context.Context, attempt int, after retryAfter) (time
 func (c *client) once(ctx context.Context, method, path string, body []byte) (*http.Response, *model.Error, retryAfter) {
 	var s sent
 	var resp *http.Response
+	var redirect *redirectError
 	opts := []option.RequestOption{option.WithMiddleware(bounded)}
 	if body != nil {
 		opts = append(opts, option.WithRequestBody("application/json", body))
@@ -236,7 +236,7 @@ func (c *client) once(ctx context.Context, method, path string, body []byte) (*h
 			resp.Body.Close()
 		}
 		return nil, c.m.ended(ctx, s.delivery(), nil), retryAfter{}
-	case resp == nil:
+	case resp == nil, errors.As(err, &redirect):
 		return nil, c.m.unreached(err, s.delivery()), retryAfter{}
 	case resp.StatusCode < 300:
 		return resp, nil, retryAfter{}

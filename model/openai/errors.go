@@ -80,7 +80,7 @@ func (m *Model) ended(ctx context.Context, d model.Delivery, partial *model.Resp
 func (m *Model) unreached(err error, d model.Delivery) *model.Error {
 	var redirect *redirectError
 	if errors.As(err, &redirect) {
-		return m.failed(model.Failed, model.ResponseReceived, redirect)
+		return m.failed(model.Failed, model.ResponseReceived, fmt.Errorf("%s; write the right address under url:", m.clean(redirect.msg)))
 	}
 	var ue *url.Error
 	for errors.As(err, &ue) {

@@ -96,6 +96,7 @@ type Model struct {
 	closed  chan struct{}
 	once    sync.Once
 	probes  *probes
+	noSeed  bool // draws none; for Body
 
 	mu sync.Mutex
 	// noTemperature is set when the server takes its own alone.

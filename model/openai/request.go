@@ -84,7 +84,7 @@ func (m *Model) seedLimit() uint64 {
 // drawSeed is the seed that is asked for, or one of our own where chance has a
 // say, so that the answer can be had again.
 func (m *Model) drawSeed(s model.Sampling) *uint64 {
-	if s.Seed != nil || s.Temperature == 0 {
+	if s.Seed != nil || s.Temperature == 0 || m.noSeed {
 		return s.Seed
 	}
 	seed := uint64(rand.Int32())
