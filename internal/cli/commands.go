@@ -5,7 +5,7 @@ import "github.com/spf13/cobra"
 // The groups are the order in which help lists the commands.
 
 func (a *app) workCommands() []*cobra.Command {
-	return []*cobra.Command{a.initCommand(), a.runCommand(), a.respondCommand(), a.mcpCommand()}
+	return []*cobra.Command{a.initCommand(), a.runCommand(), a.respondCommand(), a.mcpCommand(), a.acpCommand()}
 }
 
 func (a *app) lookCommands() []*cobra.Command {
@@ -19,5 +19,5 @@ func (a *app) controlCommands() []*cobra.Command {
 }
 
 func (a *app) otherCommands() []*cobra.Command {
-	return []*cobra.Command{a.acpCommand(), a.modelsCommand(), a.doctorCommand(), a.benchCommand(), a.versionCommand(), a.superviseCommand()}
+	return []*cobra.Command{a.modelsCommand(), a.doctorCommand(), a.benchCommand(), a.versionCommand(), a.superviseCommand()}
 }
