@@ -1,6 +1,7 @@
 package distill
 
 import (
+	"encoding/binary"
 	"math"
 	"math/bits"
 	"strings"
@@ -21,9 +22,9 @@ const (
 	shingleRunes  = 5
 )
 
-// maxBucket bounds the rows of one bucket that a row is compared with: many
-// that are half alike cannot make an export slow.
-const maxBucket = 256
+// maxCompared bounds the rows that a row is compared with: many that are half
+// alike cannot make an export slow.
+const maxCompared = 512
 
 type signature [signatureSize]uint8
 
@@ -32,6 +33,7 @@ type signature [signatureSize]uint8
 type sketch struct {
 	values [signatureSize]uint32
 	bytes  signature
+	exact  uint64 // the same for the same text alone
 }
 
 // sketchOf makes the sketch of a text: its runs of five characters, without
@@ -62,7 +64,7 @@ func sketchOf(text string) *sketch {
 	} else {
 		add("")
 	}
-	s := &sketch{}
+	s := &sketch{exact: stableHash(norm)}
 	for i := range least {
 		// An empty place takes the value of the next full one, with its
 		// distance mixed in.
@@ -121,11 +123,12 @@ func mix(h uint64) uint64 {
 
 // similarity estimates the Jaccard similarity of the shingles of two texts.
 func (a *signature) similarity(b *signature) float64 {
-	same := 0
-	for i := range a {
-		if a[i] == b[i] {
-			same++
-		}
+	const low = 0x7f7f7f7f7f7f7f7f
+	same := signatureSize
+	for i := 0; i < signatureSize; i += 8 {
+		// The upper bit of each byte that differs.
+		x := binary.LittleEndian.Uint64(a[i:]) ^ binary.LittleEndian.Uint64(b[i:])
+		same -= bits.OnesCount64((x&low + low | x) &^ low)
 	}
 	const chance = 1.0 / 256
 	return max(0, (float64(same)/signatureSize-chance)/(1-chance))
@@ -134,20 +137,23 @@ func (a *signature) similarity(b *signature) float64 {
 // deduper remembers the rows that were kept.
 type deduper struct {
 	threshold float64
-	rows      int // values per band
+	asked     int32 // rows so far
+	rows      int   // values per band
 	kept      []keptRow
+	exact     map[uint64]bool  // texts that were kept
 	first     map[uint64]int32 // the last row of a band's bucket, + 1
 	next      []int32          // per row and band: the one before it, + 1
 }
 
 type keptRow struct {
 	group uint64
+	seen  int32 // the row it was last compared with
 	signature
 }
 
 // newDeduper finds rows whose texts are at least this alike, from 0.5 to 1.
 func newDeduper(threshold float64) *deduper {
-	d := &deduper{threshold: threshold, first: map[uint64]int32{}}
+	d := &deduper{threshold: threshold, exact: map[uint64]bool{}, first: map[uint64]int32{}}
 	// As many values per band as still find 99 of 100 pairs at the threshold.
 	for _, rows := range []int{16, 8, 4, 2} {
 		d.rows = rows
@@ -162,6 +168,12 @@ func newDeduper(threshold float64) *deduper {
 // duplicate reports whether a row of the same group that is as alike was kept,
 // and keeps this one when not. Only rows of one group are compared.
 func (d *deduper) duplicate(group uint64, s *sketch) bool {
+	exact := mix(group ^ s.exact)
+	if d.exact[exact] {
+		return true
+	}
+	d.asked++
+	looked := 0
 	bands := signatureSize / d.rows
 	var keys [signatureSize]uint64
 	for b := range bands {
@@ -172,16 +184,20 @@ func (d *deduper) duplicate(group uint64, s *sketch) bool {
 		keys[b] = h
 	}
 	for b := range bands {
-		looked := 0
-		for at := d.first[keys[b]]; at != 0 && looked < maxBucket; at = d.next[int(at-1)*bands+b] {
+		for at := d.first[keys[b]]; at != 0 && looked < maxCompared; at = d.next[int(at-1)*bands+b] {
 			looked++
 			k := &d.kept[at-1]
+			if k.seen == d.asked {
+				continue
+			}
+			k.seen = d.asked
 			if k.group == group && k.similarity(&s.bytes) >= d.threshold {
 				return true
 			}
 		}
 	}
-	d.kept = append(d.kept, keptRow{group, s.bytes})
+	d.exact[exact] = true
+	d.kept = append(d.kept, keptRow{group, d.asked, s.bytes})
 	for b := range bands {
 		d.next = append(d.next, d.first[keys[b]])
 		d.first[keys[b]] = int32(len(d.kept))

@@ -117,3 +117,24 @@ func BenchmarkSketch(b *testing.B) {
 		sketchOf(text)
 	}
 }
+
+// A crowd of texts that are half alike neither hides a copy nor makes it slow.
+func TestDuplicatesInACrowd(t *testing.T) {
+	d := newDeduper(0.97)
+	text := func(i int) string { return strings.Repeat("the same for all of them, ", 8) + fmt.Sprint("but ", i*7919) }
+	const n = 4000
+	var kept []int
+	for i := range n {
+		if !d.duplicate(1, sketchOf(text(i))) {
+			kept = append(kept, i)
+		}
+	}
+	for _, i := range kept {
+		if !d.duplicate(1, sketchOf(text(i))) {
+			t.Fatalf("the copy of text %d is not found", i)
+		}
+	}
+	if len(kept) < n/10 {
+		t.Errorf("the test's texts are too alike: %d kept", len(kept))
+	}
+}

@@ -11,7 +11,6 @@ import (
 
 	"agentgraph/model"
 	"agentgraph/record"
-	"agentgraph/record/store"
 )
 
 // ExportOptions say what an export holds and how.
@@ -317,11 +316,12 @@ func (x *exporter) read(c *candidate) {
 		c.skip = SkipNoRecord
 		return
 	}
-	rec, err := c.a.Record()
+	rec, source, err := c.a.Folder.recordBytes(c.a.TurnID)
 	if err != nil {
 		c.prob = asProblem(c.a, err)
 		return
 	}
+	c.recordSHA256, c.recordBytes = hashOf(source), int64(len(source))
 	data, err := c.a.Read(MaxAnswerBytes)
 	if err != nil {
 		c.prob = asProblem(c.a, err)
@@ -442,13 +442,6 @@ func (x *exporter) rows(c *candidate) {
 		c.skip = SkipNoPair
 		return
 	}
-	// The record once more, for its hash: what was read from it is a value.
-	data, err := c.a.Folder.graph.read(path.Join(c.a.Folder.turns, c.a.TurnID+".json"), store.MaxRecordBytes)
-	if err != nil {
-		c.prob = asProblem(c.a, err)
-		return
-	}
-	c.recordSHA256, c.recordBytes = hashOf(data), int64(len(data))
 	for _, e := range examples {
 		enc, err := encodeRow(x.opt.Format, x.shape.make(e))
 		if err != nil {

@@ -15,24 +15,24 @@ func Map[T any](ctx context.Context, answers iter.Seq2[*Answer, error], do func(
 	return mapWith(ctx, runtime.GOMAXPROCS(0), answers, do)
 }
 
-// mapWith is Map with a number of workers.
-func mapWith[T any](ctx context.Context, workers int, answers iter.Seq2[*Answer, error], do func(context.Context, *Answer) T) iter.Seq2[T, error] {
+// mapWith is Map for jobs of any kind and a number of workers.
+func mapWith[J, T any](ctx context.Context, workers int, jobs iter.Seq2[J, error], do func(context.Context, J) T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		var running sync.WaitGroup
 		defer running.Wait()
 		defer cancel()
 		type item struct {
-			answer *Answer
-			err    error
-			done   chan T
+			job  J
+			err  error
+			done chan T
 		}
 		work, inOrder := make(chan item), make(chan item, 16*workers)
 		running.Go(func() {
 			defer close(inOrder)
 			defer close(work)
-			for a, err := range answers {
-				it := item{answer: a, err: err, done: make(chan T, 1)}
+			for j, err := range jobs {
+				it := item{job: j, err: err, done: make(chan T, 1)}
 				select {
 				case inOrder <- it:
 				case <-ctx.Done():
@@ -51,7 +51,7 @@ func mapWith[T any](ctx context.Context, workers int, answers iter.Seq2[*Answer,
 		for range workers {
 			running.Go(func() {
 				for it := range work {
-					it.done <- do(ctx, it.answer)
+					it.done <- do(ctx, it.job)
 				}
 			})
 		}

@@ -38,22 +38,28 @@ func readHead(dir *os.Root, id string, buf *[]byte) (head, error) {
 
 // record reads a whole record, its shared texts put back.
 func (f *Folder) record(id string) (*record.Record, error) {
+	r, _, err := f.recordBytes(id)
+	return r, err
+}
+
+// recordBytes also returns the bytes of the record's file.
+func (f *Folder) recordBytes(id string) (*record.Record, []byte, error) {
 	file := path.Join(f.turns, id+".json")
 	wrong := func(err error) error {
 		return &Problem{Kind: BadRecord, Agent: f.Agent, Path: file, Msg: "the record " + plain(err), Err: err}
 	}
 	if strings.ContainsAny(id, "/\\") {
-		return nil, wrong(store.ErrBadID)
+		return nil, nil, wrong(store.ErrBadID)
 	}
 	b, err := f.graph.read(file, store.MaxRecordBytes)
 	if err != nil {
-		return nil, wrong(err)
+		return nil, nil, wrong(err)
 	}
 	r, err := store.Decode(b, f.source)
 	if err != nil {
-		return nil, wrong(fmt.Errorf("cannot be used: %w", err))
+		return nil, nil, wrong(fmt.Errorf("cannot be used: %w", err))
 	}
-	return r, nil
+	return r, b, nil
 }
 
 // source reads a text that records of the agent share.
