@@ -1,55 +1,49 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"io"
 
 	"github.com/spf13/cobra"
 
-	"agentgraph/agents"
 	"agentgraph/serve"
 	"agentgraph/serve/acp"
 )
 
 func (a *app) acpCommand() *cobra.Command {
-	var graph, model, agent string
+	var model, agent string
 	cmd := &cobra.Command{
-		Use:   "acp",
-		Short: "Serve editors over the Agent Client Protocol (stdin and stdout)",
+		Use:   "acp [DIR]",
+		Short: "Serve a graph to editors over the Agent Client Protocol",
 		Long: `Speaks the Agent Client Protocol on stdin and stdout, for an editor or another
 program that starts it. Sessions are threads of the graph, its agents are the
-session's modes; nothing is published into the agents' folders.
-
-Answers come from the graph around the working folder or --graph; outside one,
-from --model, AGENTGRAPH_MODEL or the small model that "make model" fetched.
+session's modes; nothing is published into the agents' folders. Without DIR it
+serves the graph around the working folder, or where there is none, a model
+alone.
 
 docs/acp.md has the metadata: the turn record with each response, and a schema
 for a prompt.`,
 		Example: `
-  agentgraph acp --graph mygraph
-  agentgraph acp --graph mygraph --agent rater
+  agentgraph acp mygraph
+  agentgraph acp --agent rater mygraph
   agentgraph acp --model models/small.gguf`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.acp(cmd.Context(), graph, model, agent)
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir := graphAround(workingDir())
+			if len(args) == 1 {
+				dir = args[0]
+			}
+			return a.acp(cmd.Context(), dir, model, agent)
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&graph, "graph", "", "serve the graph in `DIR` (default: the graph around the working folder)")
-	fl.StringVar(&model, "model", "", "a `MODEL` for every session: a name from models:, a .gguf path, or script:FILE")
+	fl.StringVar(&model, "model", "", "a `MODEL` for every agent and prompt that names none: a name from models:, a .gguf path, or script:FILE")
 	fl.StringVar(&agent, "agent", "", "the `AGENT` that sessions begin with (default: none, the graph's defaults)")
 	return cmd
 }
 
-func (a *app) acp(ctx context.Context, graph, model, agent string) error {
-	load := agents.LoadOptions{DefaultModel: defaultModel()}
-	if model != "" {
-		load.Model = absModel(model)
-		load.DefaultModel = load.Model
-	}
-	svc, done, err := a.service(cmp.Or(graph, graphAround(workingDir())), load)
+func (a *app) acp(ctx context.Context, dir, model, agent string) error {
+	svc, done, err := a.service(dir, loadOptions(model))
 	if err != nil {
 		return err
 	}
@@ -62,8 +56,8 @@ func (a *app) acp(ctx context.Context, graph, model, agent string) error {
 	switch {
 	case errors.As(err, &wrong):
 		return flagError(wrong)
-	case errors.Is(err, io.ErrClosedPipe), errors.Is(err, context.Canceled):
-		return exitWith(exitCancelled)
+	case ctx.Err() != nil:
+		return nil // that is how a server ends
 	}
 	return err
 }

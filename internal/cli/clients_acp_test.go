@@ -55,7 +55,7 @@ func taped(t *testing.T, graph string) (command, tapes string) {
 	}
 	tapes = t.TempDir()
 	command = filepath.Join(t.TempDir(), "acp")
-	script := fmt.Sprintf("#!/bin/sh\ntee -a '%[1]s/'$$.in | '%[2]s' acp --graph '%[3]s' | tee -a '%[1]s/'$$.out\n", tapes, exe, graph)
+	script := fmt.Sprintf("#!/bin/sh\ntee -a '%[1]s/'$$.in | '%[2]s' acp '%[3]s' | tee -a '%[1]s/'$$.out\n", tapes, exe, graph)
 	if err := os.WriteFile(command, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
