@@ -121,7 +121,9 @@ func BenchmarkSketch(b *testing.B) {
 // A crowd of texts that are half alike neither hides a copy nor makes it slow.
 func TestDuplicatesInACrowd(t *testing.T) {
 	d := newDeduper(0.97)
-	text := func(i int) string { return strings.Repeat("the same for all of them, ", 8) + fmt.Sprint("but ", i*7919) }
+	text := func(i int) string {
+		return strings.Repeat("the same for all of them, ", 8) + fmt.Sprint("but ", i*7919)
+	}
 	const n = 4000
 	var kept []int
 	for i := range n {
