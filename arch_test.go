@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 	"internal/clienttest":          {},
 	"internal/server":              {"internal/proc"},
 	"internal/proc":                {},
-	"internal/importer":            {"agents"},
+	"internal/importer":            {"agents", "schemafile", "turn"},
 	"serve":                        {"runner", "turn", "agents", "record", "record/store", "output", "tools", "model", "constraint", "schemafile"},
 	"distill":                      {"record", "record/store", "turn", "agents", "output", "schemafile", "constraint", "model", "model/openai"},
 	"serve/mcp":                    {"serve", "runner", "turn", "agents", "record", "record/store", "output", "tools", "model", "constraint"},

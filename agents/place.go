@@ -7,13 +7,9 @@ import "path/filepath"
 // they do not, because the model comes from the command line or is the default.
 func (g *Graph) ModelPlace(a *Agent) (file string, line, col int) {
 	spec := a.Settings.ModelSpec
-	key := "gguf"
-	if spec.Script != "" {
-		key = "script"
-	}
 	name := a.Settings.Model
 	if g.Models[name].Name != "" {
-		p := g.places["models."+name+"."+key]
+		p := g.places["models."+name+"."+spec.kind()]
 		return GraphFile, p.line, p.col
 	}
 	// A path where a name could stand.
@@ -24,4 +20,41 @@ func (g *Graph) ModelPlace(a *Agent) (file string, line, col int) {
 		return GraphFile, p.line, p.col
 	}
 	return "", 0, 0
+}
+
+// FallbackPlace is where the settings name the model that stands in for the
+// agent's own as the i-th.
+func (g *Graph) FallbackPlace(a *Agent, i int) (file string, line, col int) {
+	spec := a.Settings.Fallback[i]
+	if g.Models[spec.Name].Name != "" {
+		p := g.places["models."+spec.Name+"."+spec.kind()]
+		return GraphFile, p.line, p.col
+	}
+	if p, ok := a.places["fallback"]; ok {
+		return rel(a.root, filepath.Join(a.Dir, AgentFile)), p.line, p.col
+	}
+	p := g.places["defaults.fallback"]
+	return GraphFile, p.line, p.col
+}
+
+// ToolsPlace is where the agent's tools are listed.
+func (g *Graph) ToolsPlace(a *Agent) (file string, line, col int) {
+	if p, ok := a.places["tools"]; ok {
+		return rel(a.root, filepath.Join(a.Dir, AgentFile)), p.line, p.col
+	}
+	p := g.places["defaults.tools"]
+	return GraphFile, p.line, p.col
+}
+
+// kind is the key that says what runs the model.
+func (s ModelSpec) kind() string {
+	switch {
+	case s.Script != "":
+		return "script"
+	case s.Server != "":
+		return "server"
+	case s.Plugin != nil:
+		return "plugin"
+	}
+	return "gguf"
 }

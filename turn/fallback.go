@@ -64,6 +64,7 @@ func RunFirst(ctx context.Context, req *Request, sources []Source, run func(cont
 		}
 		e := *first.Error
 		e.Message, e.Retry = "none of the models can be had: "+strings.Join(why, "; "), retry
+		e.Hint = "see that one of them is there; agentgraph check and agentgraph doctor say more"
 		first.Error = &e
 		if retry && first.Outcome == nil {
 			// One of them may be there later: a failed attempt, not a refusal.

@@ -125,6 +125,8 @@ func graphFindings(g *agents.Graph, model string, fix bool) []agents.Finding {
 			models[key] = true
 			findings = append(findings, checkModel(g, ag.Settings.ModelSpec, place(ag))...)
 		}
+		findings = append(findings, checkTools(g, ag)...)
+		findings = append(findings, checkFallback(g, ag, models)...)
 	}
 	return findings
 }

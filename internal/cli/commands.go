@@ -19,5 +19,5 @@ func (a *app) controlCommands() []*cobra.Command {
 }
 
 func (a *app) otherCommands() []*cobra.Command {
-	return []*cobra.Command{a.modelsCommand(), a.doctorCommand(), a.benchCommand(), a.versionCommand(), a.superviseCommand()}
+	return []*cobra.Command{a.modelsCommand(), a.doctorCommand(), a.benchCommand(), a.importCommand(), a.versionCommand(), a.superviseCommand()}
 }

@@ -91,6 +91,7 @@ func (d *doctor) models() {
 		}
 		seen[keyOf(spec)] = true
 		d.found = append(d.found, checkModel(d.g, spec, modelPlacer(d.g, "")(ag))...)
+		d.found = append(d.found, checkFallback(d.g, ag, seen)...)
 	}
 }
 

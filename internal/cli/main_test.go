@@ -20,6 +20,7 @@ func TestMain(m *testing.M) {
 		"agentgraph": func() {
 			os.Exit(Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 		},
+		"fakeserver": fakeServer,
 	})
 }
 
@@ -29,7 +30,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "freeport": freePort},
 		Condition:           condition,
 		Setup: func(env *testscript.Env) error {
 			// Nothing of the user's own settings or caches is seen.
