@@ -61,6 +61,8 @@ export interface TurnRecord {
   tool_calls: ToolCall[];
   tool_rounds?: ToolRound[];
   lineage: Lineage | null;
+  /** Which of several answers to the same input this is. */
+  sample?: Sample;
   timing: Timing | null;
   settings_sha256: string | null;
 }
@@ -80,6 +82,18 @@ export interface Outcome {
   /** With `failed`. */
   delivery?: "not_sent" | "may_have_been_sent" | "response_received";
   reasoning?: string;
+  /** One entry per token of `output`, when they were asked for and the engine could tell. */
+  logprobs?: Token[];
+}
+
+/** A token and the natural logarithm of its probability, before any mask or filter. */
+export interface Token {
+  token: string;
+  /** Base64, of a token that is not whole UTF-8. */
+  bytes?: string;
+  logprob: number;
+  /** The likeliest tokens at this place; these have none of their own. */
+  top_logprobs?: Token[];
 }
 
 /** Tokens of the call that gave the output. */
@@ -157,10 +171,20 @@ export interface Request {
   clock: string | null;
   constraint: Constraint | null;
   sampling: Sampling;
+  /** Whether the model was told to reason, or not to. */
+  thinking?: boolean;
   tools: Tool[];
   disabled_tools?: { name: string; reason: string }[];
   model: ModelIdentity;
+  /** The other models of the turn that did not answer it, in the order they were tried. */
+  passed_over?: PassedOver[];
   determinism: "fast" | "solo";
+}
+
+export interface PassedOver {
+  model: ModelIdentity;
+  code: Code;
+  message: string;
 }
 
 export interface Message {
@@ -235,6 +259,12 @@ export interface ToolRound {
 export interface Lineage {
   root_inputs: FileRef[];
   hops: number;
+}
+
+export interface Sample {
+  /** From 0. */
+  index: number;
+  of: number;
 }
 
 export interface Timing {
