@@ -24,6 +24,8 @@ type dialect struct {
 	llguidance map[constraint.Kind]*way
 	// keywords are the JSON Schema keywords that the server does not hold.
 	keywords []keyword
+	// objectsOnly is set where true and false are no schemas.
+	objectsOnly bool
 	// strict is set where a schema must keep OpenAI's rules.
 	strict bool
 	// filters are the sampling settings it takes beyond OpenAI's.

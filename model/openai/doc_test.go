@@ -58,11 +58,8 @@ func serverTables() string {
 		var words []string
 		for _, k := range d.keywords {
 			w := "`" + k.name + "`"
-			switch {
-			case k.beside != "":
-				w += " beside `" + k.beside + "`"
-			case k.numbers:
-				w += " of numbers"
+			if k.why != "" {
+				w += " " + k.why
 			}
 			words = append(words, w)
 		}

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"agentgraph/constraint"
@@ -13,15 +15,36 @@ import (
 // keyword is one of JSON Schema that a server does not hold.
 type keyword struct {
 	name string
-	// beside is another keyword that it takes to be ignored.
-	beside string
-	// numbers is set where integers are held.
-	numbers bool
+	// when narrows it down to some schemas that have it, why says to which.
+	when func(*tree) bool
+	why  string
 }
 
-func ignored(name string) keyword   { return keyword{name: name} }
-func pattern(name string) keyword   { return keyword{name: name, beside: "pattern"} }
-func ofNumbers(name string) keyword { return keyword{name: name, numbers: true} }
+func ignored(name string) keyword { return keyword{name: name} }
+
+func beside(name, other string) keyword {
+	return keyword{name, func(n *tree) bool { return n.get(other) != nil }, "beside " + other}
+}
+
+func ofNumbers(name string) keyword {
+	return keyword{name, func(n *tree) bool { return !integers(n) }, "of numbers that are no integers"}
+}
+
+// plainPattern is what llama.cpp reads of a regular expression: the whole
+// string, in ASCII, without classes that have a letter and without lookaround.
+// It drops a pattern with anything else, without a word.
+var plainPattern = regexp.MustCompile(`^\^(?:[^\\\x80-\x{10FFFF}]|\\[.^$\[\](){}|*+?\-\\"]|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2})*\$$`)
+
+func plainPatterns() keyword {
+	return keyword{"pattern", func(n *tree) bool {
+		var p string
+		if json.Unmarshal([]byte(n.get("pattern").value.text), &p) != nil {
+			return false
+		}
+		p = strings.ReplaceAll(p, "(?:", "(")
+		return strings.Contains(p, "(?") || !plainPattern.MatchString(p)
+	}, `that is not whole, plain and ASCII: ^[0-9]+$ is held, \d+ is not`}
+}
 
 // found is a keyword at a place.
 type found struct {
@@ -90,28 +113,24 @@ var (
 )
 
 func (w *schemaWalk) schema(n *tree, path string, depth int) {
+	if w.d.objectsOnly && path != "" && (n.text == "true" || n.text == "false") {
+		w.reject(n, n.text, path, "every schema in it is to be an object")
+	}
 	if n.members == nil || len(w.found) >= 64 {
 		return
 	}
 	for _, k := range w.d.keywords {
 		m := n.get(k.name)
-		if m == nil || k.beside != "" && n.get(k.beside) == nil || k.numbers && integers(n) {
-			continue
+		if m != nil && (k.when == nil || k.when(n)) {
+			w.found = append(w.found, found{construct: k.name, path: path, why: k.why, off: m.keyOff})
 		}
-		f := found{construct: k.name, path: path, off: m.keyOff}
-		switch {
-		case k.beside != "":
-			f.why = "beside " + k.beside
-		case k.numbers:
-			f.why = "of numbers that are no integers"
-		}
-		w.found = append(w.found, f)
 	}
 	if w.d.strict {
 		w.strictObject(n, path, depth)
 	}
 	for _, key := range oneSchema {
-		if m := n.get(key); m != nil {
+		// additionalProperties is true or false everywhere.
+		if m := n.get(key); m != nil && (key != "additionalProperties" || m.value.members != nil) {
 			w.schema(m.value, path+"/"+key, depth+1)
 		}
 	}

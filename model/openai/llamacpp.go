@@ -15,9 +15,9 @@ var _ = register(&dialect{
 	llguidance: map[constraint.Kind]*way{
 		constraint.Lark: translated("grammar", "the grammar as it is, %llguidance first", withOptionLine),
 	},
-	keywords: llamaKeywords,
-	filters:  []string{"top_k", "min_p"},
-	allTopK:  "0",
+	keywords: llamaKeywords, objectsOnly: true,
+	filters: []string{"top_k", "min_p"},
+	allTopK: "0",
 	// One more is its word for "draw one".
 	maxSeed:     1<<32 - 2,
 	thinking:    templateThinking,
@@ -31,5 +31,6 @@ var llamaKeywords = []keyword{
 	ignored("multipleOf"), ignored("uniqueItems"), ignored("contains"), ignored("minContains"), ignored("maxContains"),
 	ignored("minProperties"), ignored("maxProperties"), ignored("patternProperties"), ignored("propertyNames"),
 	ofNumbers("minimum"), ofNumbers("maximum"), ofNumbers("exclusiveMinimum"), ofNumbers("exclusiveMaximum"),
-	pattern("maxLength"), pattern("minLength"),
+	beside("maxLength", "pattern"), beside("minLength", "pattern"), plainPatterns(),
+	beside("anyOf", "properties"), beside("oneOf", "properties"),
 }

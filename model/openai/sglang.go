@@ -16,7 +16,7 @@ var _ = register(&dialect{
 	},
 	keywords: []keyword{
 		ignored("multipleOf"), ignored("uniqueItems"), ignored("contains"), ignored("minContains"), ignored("maxContains"),
-		ignored("propertyNames"), pattern("maxLength"), pattern("minLength"),
+		ignored("propertyNames"), beside("maxLength", "pattern"), beside("minLength", "pattern"),
 	},
 	filters:     []string{"top_k", "min_p"},
 	allTopK:     "-1",

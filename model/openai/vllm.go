@@ -15,7 +15,7 @@ var _ = register(&dialect{
 	llguidance: map[constraint.Kind]*way{
 		constraint.Lark: structured("grammar", "the grammar as it is", withOptionLine),
 	},
-	keywords:    []keyword{pattern("maxLength"), pattern("minLength")},
+	keywords:    []keyword{beside("maxLength", "pattern"), beside("minLength", "pattern")},
 	filters:     []string{"top_k", "min_p"},
 	allTopK:     "-1",
 	thinking:    templateThinking,
