@@ -172,7 +172,9 @@ func (p *probes) checkVersion(ctx context.Context) *model.Error {
 // asked, and nothing about the kind.
 func (p *probes) ask(ctx context.Context, kind constraint.Kind) (Probe, *model.Error) {
 	m := p.m
+	p.mu.Lock()
 	got := Probe{Seen: m.cfg.Clock().UTC(), Version: p.version}
+	p.mu.Unlock()
 	source := canaries[kind]
 	if kind == constraint.JSON && m.dialect.jsonCanary != "" {
 		source = m.dialect.jsonCanary
