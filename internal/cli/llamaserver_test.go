@@ -19,12 +19,9 @@ import (
 	"agentgraph/record"
 )
 
-// llamaServer starts llama.cpp's own server on the small model and returns its
-// address, or skips the test; where CI says that everything must run, its
-// absence fails.
-func llamaServer(t *testing.T) string {
+// llamaProgram is the path of llama.cpp's own server.
+func llamaProgram(t *testing.T) string {
 	t.Helper()
-	gguf := realModel(t)
 	program := os.Getenv("AGENTGRAPH_TEST_LLAMA_SERVER")
 	if program == "" {
 		program = filepath.Join(cacheDir(), "llama-server", "current", "llama-server")
@@ -35,6 +32,16 @@ func llamaServer(t *testing.T) string {
 		}
 		t.Skipf("llama.cpp's server is not at %s; scripts/llama-server.sh builds it", program)
 	}
+	return program
+}
+
+// llamaServer starts llama.cpp's own server on the small model and returns its
+// address, or skips the test; where CI says that everything must run, its
+// absence fails.
+func llamaServer(t *testing.T) string {
+	t.Helper()
+	gguf := realModel(t)
+	program := llamaProgram(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

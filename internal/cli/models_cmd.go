@@ -138,6 +138,17 @@ func describeServer(ctx context.Context, spec agents.ModelSpec, probe bool, row 
 	defer m.Close()
 	row.Engine = m.Capabilities().Engine.Name
 	states := m.States()
+	if probe && spec.ServerCommand != nil {
+		started, err := withServer(m, spec)
+		if err == nil {
+			defer started.Close()
+			err = started.(*served).Ready(ctx)
+		}
+		if err != nil {
+			row.Error = err.Error()
+			probe = false
+		}
+	}
 	if probe {
 		if states, err = m.Probe(ctx, true); err != nil {
 			row.Error = err.Error()
