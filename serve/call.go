@@ -75,6 +75,11 @@ type Started struct {
 // refusal. The error is for what leaves no turn at all: an *ArgumentError,
 // settings that cannot be read, or the end of ctx before the model was asked.
 func (s *Service) Respond(ctx context.Context, c Call) (*record.Record, error) {
+	ctx, end, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	req, names, refused, err := s.request(&c)
 	if err != nil {
 		return nil, err

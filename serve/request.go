@@ -64,7 +64,7 @@ func (s *Service) request(c *Call) (req *turn.Request, models []string, refused 
 }
 
 // settings are what the call starts from: an agent's, the graph's or the
-// built-in ones. With an *agents.Error the request is there too.
+// built-in ones. With an *agents.Error the request is there too, to be refused.
 func (s *Service) settings(c *Call) (*turn.Request, agents.Settings, error) {
 	if s.cfg.Graph == "" {
 		if c.Agent != "" {
@@ -84,10 +84,12 @@ func (s *Service) settings(c *Call) (*turn.Request, agents.Settings, error) {
 		req, err := ag.Turn([]agents.Input{{Data: []byte(c.Prompt)}})
 		return req, ag.Settings, err
 	}
+	var faulty error
 	for _, f := range g.Findings {
 		if f.File == agents.GraphFile && f.Severity == agents.SeverityError {
 			f.File = filepath.Join(g.Root, f.File)
-			return nil, agents.Settings{}, errors.New(f.String())
+			faulty = &agents.Error{Code: record.SettingsInvalid, Finding: f}
+			break
 		}
 	}
 	d := g.Defaults
@@ -101,7 +103,7 @@ func (s *Service) settings(c *Call) (*turn.Request, agents.Settings, error) {
 	if d.Schema != "" {
 		req.Spec = &constraint.Spec{Kind: constraint.JSON, Source: []byte(d.Schema), File: "output.schema"}
 	}
-	return req, d, nil
+	return req, d, faulty
 }
 
 // agentOf finds an agent by name.

@@ -201,3 +201,43 @@ func TestCancelledCall(t *testing.T) {
 		t.Errorf("outcome: %+v", rec.Outcome)
 	}
 }
+
+// Close ends calls that run, and does not return before.
+func TestCloseEndsCalls(t *testing.T) {
+	s := newService(t)
+	asked := make(chan bool, 1)
+	done := make(chan *record.Record, 1)
+	m := plain(t, "default: {prefer: on and , token_delay: 5ms}")
+	ctx := within(t)
+	go func() {
+		rec, _ := s.Respond(ctx, Call{Prompt: "hello", Model: m, Progress: func(model.Progress) {
+			select {
+			case asked <- true:
+			default:
+			}
+		}})
+		done <- rec
+	}()
+	<-asked
+	must(t, s.Close())
+	select {
+	case rec := <-done:
+		if rec == nil || rec.Outcome.Status != record.Cancelled {
+			t.Errorf("record: %+v", rec)
+		}
+	case <-time.After(time.Second):
+		t.Error("Close returned before the call")
+	}
+	if _, err := s.Respond(ctx, Call{Prompt: "hello", Model: m}); err == nil {
+		t.Error("a closed service answers")
+	}
+}
+
+func TestFaultySettingsRefuse(t *testing.T) {
+	s := newService(t, "agentgraph.yaml", "defaults: {modle: x}\n", "agents/", "")
+	rec, err := s.Respond(within(t), Call{Prompt: "hello"})
+	must(t, err)
+	if e := rec.Error; e == nil || e.Code != record.SettingsInvalid || e.Line != 1 || !strings.Contains(e.Message, "modle") {
+		t.Errorf("error: %+v", e)
+	}
+}

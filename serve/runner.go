@@ -32,7 +32,7 @@ func (s *Service) Work() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return errors.New("the service is closed")
+		return errClosed
 	}
 	if s.own != nil {
 		select {

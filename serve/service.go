@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -54,6 +55,11 @@ type Service struct {
 
 	auditWarning sync.Once
 
+	// ctx ends the calls that run when the service is closed.
+	ctx    context.Context
+	cancel context.CancelFunc
+	calls  sync.WaitGroup
+
 	mu     sync.Mutex
 	graph  *agents.Graph // as it was loaded last
 	own    *ownRunner
@@ -74,6 +80,7 @@ func New(cfg Config) (*Service, error) {
 		cfg.Dir = dir
 	}
 	s := &Service{cfg: cfg}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	state := cfg.StateDir
 	if cfg.Graph != "" {
 		g, err := s.Graph()
@@ -88,14 +95,16 @@ func New(cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// Close ends the runner that the service started, if it did, and the
-// connections of its tools. Turns that were running are done again by the next
-// runner.
+// Close ends the calls that run, the runner that the service started, if it
+// did, and the connections of its tools; then nothing uses a model any more.
+// Turns that were running are done again by the next runner.
 func (s *Service) Close() error {
 	s.mu.Lock()
 	own := s.own
 	s.own, s.closed = nil, true
 	s.mu.Unlock()
+	s.cancel()
+	s.calls.Wait()
 	var errs []error
 	if own != nil {
 		errs = append(errs, own.end())
@@ -103,6 +112,22 @@ func (s *Service) Close() error {
 	errs = append(errs, s.box.Close(), s.audit.Close())
 	return errors.Join(errs...)
 }
+
+// begin counts a call in, until end, and makes its context end with the
+// service.
+func (s *Service) begin(ctx context.Context) (_ context.Context, end func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, nil, errClosed
+	}
+	s.calls.Add(1)
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.ctx, cancel)
+	return ctx, func() { stop(); cancel(); s.calls.Done() }, nil
+}
+
+var errClosed = errors.New("the service is closed")
 
 // ErrNoGraph is the error of everything that needs a graph where there is
 // none.

@@ -133,9 +133,11 @@ func (a *app) respond(ctx context.Context, cmd *cobra.Command, f *respondFlags, 
 // ends it.
 func (a *app) service(graph string, load agents.LoadOptions) (svc *serve.Service, done func(), err error) {
 	ms := newModels(func(name string) (agents.ModelSpec, error) { return svc.ModelSpec(name) })
+	events := a.newEventPrinter()
+	events.stdout, events.json, events.quiet = a.stderr, nil, true // stdout belongs to answers and protocols
 	svc, err = serve.New(serve.Config{
 		Graph: graph, Load: load, Models: ms, Find: outsideModel, StateDir: stateDir(), Dir: workingDir(),
-		Warn: func(err error) { warn(a.stderr, err) },
+		Warn: func(err error) { warn(a.stderr, err) }, Events: events.print,
 	})
 	if err != nil {
 		ms.Close()
