@@ -37,6 +37,7 @@ type Settings struct {
 	MaxHopsSet     bool               `json:"-"` // the agent wrote it itself
 	Sampling       model.Sampling     `json:"sampling"`
 	History        int                `json:"history"`
+	Samples        int                `json:"samples"` // answers per input
 	Constraint     constraint.Options `json:"constraint"`
 	Repair         turn.RepairOptions `json:"repair"`
 	// Schema is output.schema as JSON, of the graph's defaults only.
@@ -108,6 +109,7 @@ func effective(g *graphFile, a *agentFile) Settings {
 		MaxHops:        or(a.MaxHops, DefaultMaxHops),
 		MaxHopsSet:     a.MaxHops != nil,
 		History:        or(o.History, 0),
+		Samples:        or(o.Samples, 1),
 		Thinking:       o.Thinking,
 		Tools:          toolConfigs(o.Tools),
 		ToolFormat:     or(o.ToolFormat, ""),

@@ -21,6 +21,7 @@ type Graph struct {
 	Findings []Finding
 
 	places map[string]place // of the keys of agentgraph.yaml
+	room   map[string]int   // answers at once that agents want of local models
 }
 
 // Agent is one agent folder. Its paths are absolute and, where they exist,

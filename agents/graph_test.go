@@ -101,9 +101,13 @@ func TestFindings(t *testing.T) {
 		{"a schema in an agent's settings", "-- agents/a/agent.yaml --\noutput: {schema: {type: string}}\n", []string{
 			`agents/a/agent.yaml:1:10: output.schema is for respond, under defaults: in agentgraph.yaml; put the schema into system/.schema-NAME.json`,
 		}, "a"},
-		{"not yet", "-- agents/a/agent.yaml --\nsamples: 2\n", []string{
-			`agents/a/agent.yaml:1:1: "samples" is not supported yet; remove the key`,
-		}, "a"},
+		{"samples", "-- agents/a/agent.yaml --\nsampling: {temperature: 0}\nsamples: 2\n-- agents/b/agent.yaml --\nsamples: 3\nsampling: {temperature: 0.5}\n-- agents/c/agent.yaml --\nsamples: 1001\n", []string{
+			"agents/a/agent.yaml:2:1: samples: 2 with temperature 0: all answers to an input would be the same; set sampling: {temperature: 0.8}, or samples: 1",
+			`agents/c/agent.yaml:1:10: "samples" is 1001, more than 1000`,
+		}, "c"},
+		{"samples of all", "-- agentgraph.yaml --\ndefaults: {samples: 2}\n-- agents/a/system/ --\n", []string{
+			"agentgraph.yaml:1:12: samples: 2 with temperature 0: all answers to an input would be the same; set sampling: {temperature: 0.8}, or samples: 1",
+		}, ""},
 		{"tools", "-- agents/a/agent.yaml --\ntools:\n  - read_file\n  - {tool: read_file, dir: ../../..}\n  - {policy: maybe, tool: x}\n  - {mcp: {url: 'http://a/', command: [b]}}\n  - {tool: x, only: [y]}\n  - {timout: 1s, tool: x}\n  - [x]\ntool_output: output\nstream_output: /tmp\n", []string{
 			`agents/a/agent.yaml:3:5: tools[1]: its dir lies outside the graph; nothing leaves the graph; name a folder in it`,
 			`agents/a/agent.yaml:4:14: "tools[2].policy" is "maybe"; write one of allow, ask, deny`,

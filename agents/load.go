@@ -72,6 +72,7 @@ func LoadWith(dir string, opt LoadOptions) (*Graph, error) {
 	}
 	slices.SortFunc(l.g.Agents, func(a, b *Agent) int { return strings.Compare(a.Name, b.Name) })
 	l.cycles()
+	l.samples()
 	slices.SortStableFunc(l.g.Findings, func(a, b Finding) int {
 		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Col-b.Col)
 	})
@@ -354,7 +355,7 @@ func (g *Graph) modelSpec(name, base string) (ModelSpec, error) {
 		return s, nil
 	}
 	if s, ok := ParseModel(name, base); ok {
-		return s, nil
+		return g.roomy(s), nil
 	}
 	names := make([]string, 0, len(g.Models))
 	for n := range g.Models {

@@ -45,7 +45,7 @@ type Options struct {
 	SchemaInPrompt *bool            `yaml:"schema_in_prompt" default:"true" doc:"Whether the system message ends with the schema."`
 	Sampling       *SamplingOptions `yaml:"sampling" doc:"How tokens are chosen."`
 	History        *int             `yaml:"history" default:"0" min:"0" max:"10000" doc:"How many earlier turns of this agent (input and answer) stand in the prompt."`
-	Samples        *int             `yaml:"samples" default:"1" min:"1" later:"1" doc:"Answers per input."`
+	Samples        *int             `yaml:"samples" default:"1" min:"1" max:"1000" doc:"Answers per input, generated at the same time, each with a seed of its own: sampling.seed and one more for each further answer, or seeds that are drawn. A local model generates 8 of them at once, unless parallel: says otherwise."`
 	Output         *OutputOptions   `yaml:"output" doc:"What answers are held to."`
 	Tools          []ToolOptions    `yaml:"tools" default:"none" doc:"Tools the model may call; see below and docs/tools.md."`
 	MaxToolRounds  *int             `yaml:"max_tool_rounds" default:"8" min:"0" max:"1000" doc:"Replies per turn that may call tools; after them the answer alone is left."`

@@ -83,7 +83,10 @@ type Record struct {
 	// order; they and ToolCalls make the conversation that the answer ended.
 	ToolRounds []ToolRound `json:"tool_rounds,omitempty"`
 	Lineage    *Lineage    `json:"lineage"`
-	Timing     *Timing     `json:"timing"`
+	// Sample says which of several answers to the same input this is; nil when
+	// there is one. Its seed is in request.sampling.
+	Sample *Sample `json:"sample,omitempty"`
+	Timing *Timing `json:"timing"`
 	// SettingsSHA256 is the hash of the agent's effective settings.
 	SettingsSHA256 *string `json:"settings_sha256"`
 }
@@ -287,6 +290,12 @@ type ToolCall struct {
 	Error        string          `json:"error,omitempty"`
 	ExitStatus   *int            `json:"exit_status"`
 	Milliseconds int64           `json:"milliseconds"`
+}
+
+// Sample is one of several answers to the same input.
+type Sample struct {
+	Index int `json:"index"` // 0 for the first
+	Of    int `json:"of"`
 }
 
 // Lineage says which inputs an answer goes back to.

@@ -35,7 +35,7 @@ const (
 // held, before its folders are watched.
 func (r *Runner) addAgent(a *agents.Agent, counts map[ledger.State]int, paused bool) error {
 	st := &agentState{
-		name: a.Name, intakes: map[string]*intake{}, waiting: map[*job]*time.Timer{}, jobs: map[*job]bool{},
+		name: a.Name, intakes: map[string]*intake{}, waiting: map[*job]*time.Timer{}, together: map[string]int{}, jobs: map[*job]bool{},
 		folder: output.Open(a.OutputDir), store: store.Open(a.TurnsDir), counts: counts, paused: paused,
 	}
 	if st.counts == nil {

@@ -151,13 +151,13 @@ func (r *Runner) claim(st *agentState, j *job) bool {
 		delete(r.openKeys, key)
 		r.mu.Unlock()
 	}
-	_, known, err := r.ledger.ByKey(st.name, key)
+	todo, of, first, err := r.missing(st.name, key, j.reserve)
 	if err != nil {
 		drop()
 		r.blockParts(st, parts, err.Error(), "")
 		return false
 	}
-	if known {
+	if len(todo) == 0 {
 		drop()
 		r.settleParts(st, parts)
 		return false
@@ -178,12 +178,25 @@ func (r *Runner) claim(st *agentState, j *job) bool {
 		return false
 	}
 
-	j.turn = ledger.Turn{
-		Seq: j.turn.Seq, ID: newID(), Agent: st.name, Key: key, State: ledger.Claimed, Created: r.now(),
-		Inputs: refs, Lineage: lineage, Trace: trace,
+	if trace == "" {
+		trace = first // an earlier claim's
 	}
-	if j.turn.Trace == "" {
-		j.turn.Trace = j.turn.ID
+	turns := make([]ledger.Turn, len(todo))
+	for i, n := range todo {
+		t := ledger.Turn{
+			Seq: j.turn.Seq + int64(n), ID: newID(), Agent: st.name, Key: ledger.SampleKey(key, n), State: ledger.Claimed, Created: r.now(),
+			Inputs: refs, Lineage: lineage, Trace: trace,
+		}
+		if n >= j.reserve {
+			t.Seq = r.nextSeq.Add(1) // the settings have changed since the first claim
+		}
+		if of > 1 {
+			t.Sample, t.Samples = n, of
+		}
+		if t.Trace == "" {
+			t.Trace, trace = t.ID, t.ID
+		}
+		turns[i] = t
 	}
 	inline := make([][]byte, len(parts))
 	for i, p := range parts {
@@ -208,7 +221,10 @@ func (r *Runner) claim(st *agentState, j *job) bool {
 			files = append(files, f)
 		}
 	}
-	r.ledger.Claim(j.turn, inline, files)
+	if !r.spread(st, j, key, turns, inline, files) {
+		r.dropSnapshots(j)
+		return false
+	}
 	j.stage = stageRun
 	r.at("claimed")
 	return true

@@ -122,14 +122,20 @@ func (g *testGraph) startChild(crash string) (wait func() (killed bool), kill fu
 // have no gaps.
 func (g *testGraph) whole(inputs map[string]string) {
 	g.t.Helper()
+	g.wholeSamples(inputs, 1)
+}
+
+// wholeSamples is whole where each input has several answers.
+func (g *testGraph) wholeSamples(inputs map[string]string, samples int) {
+	g.t.Helper()
 	want := map[string]int{}
 	bad := 0
 	for _, content := range inputs {
 		if strings.HasPrefix(content, "bad") {
-			bad++
+			bad += samples
 			continue
 		}
-		want["writer("+content+")"]++
+		want["writer("+content+")"] += samples
 	}
 	check := func(agent, prefix string, want map[string]int, bad int) {
 		g.t.Helper()

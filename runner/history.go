@@ -6,6 +6,7 @@ import (
 
 	"agentgraph/model"
 	"agentgraph/record"
+	"agentgraph/runner/internal/ledger"
 	"agentgraph/turn"
 )
 
@@ -19,22 +20,23 @@ type history struct {
 
 type exchange struct {
 	seq int64
+	key string // of the turn
 	turn.Exchange
 }
 
-// add notes a completed turn.
-func (h *history) add(seq int64, rec *record.Record) {
-	if !h.loaded {
+// add notes a completed turn; of several answers to one input, the first.
+func (h *history) add(t ledger.Turn, rec *record.Record) {
+	if !h.loaded || t.Sample > 0 {
 		return
 	}
 	e, ok := exchangeOf(rec)
 	if !ok {
 		return
 	}
-	h.list = append(h.list, exchange{seq, e})
+	h.list = append(h.list, exchange{t.Seq, t.Key, e})
 	slices.SortFunc(h.list, func(a, b exchange) int { return cmp.Compare(a.seq, b.seq) })
-	if n := len(h.list); n > 2*h.most {
-		h.list = slices.Clone(h.list[n-h.most:])
+	if n := len(h.list); n > 2*(h.most+1) {
+		h.list = slices.Clone(h.list[n-h.most-1:])
 	}
 }
 
@@ -58,8 +60,8 @@ func exchangeOf(rec *record.Record) (turn.Exchange, bool) {
 }
 
 // historyOf returns the last n exchanges of an agent that were claimed before
-// seq, oldest first.
-func (r *Runner) historyOf(st *agentState, n int, seq int64) ([]turn.Exchange, error) {
+// a turn, oldest first; of several answers to one input none sees another.
+func (r *Runner) historyOf(st *agentState, n int, t ledger.Turn) ([]turn.Exchange, error) {
 	r.mu.Lock()
 	loaded := st.history.loaded && st.history.most >= n
 	r.mu.Unlock()
@@ -72,7 +74,7 @@ func (r *Runner) historyOf(st *agentState, n int, seq int64) ([]turn.Exchange, e
 	defer r.mu.Unlock()
 	var list []turn.Exchange
 	for _, e := range st.history.list {
-		if e.seq < seq {
+		if e.seq < t.Seq && (t.Samples <= 1 || e.key != baseKey(t)) {
 			list = append(list, e.Exchange)
 		}
 	}
@@ -83,7 +85,7 @@ func (r *Runner) loadHistory(st *agentState, n int) error {
 	if err := r.ledger.Flush(r.ctx); err != nil {
 		return err
 	}
-	turns, err := r.ledger.LastDone(st.name, n, r.nextSeq.Load()+1)
+	turns, err := r.ledger.LastDone(st.name, n+1, r.nextSeq.Load()+1)
 	if err != nil {
 		return err
 	}
@@ -94,7 +96,7 @@ func (r *Runner) loadHistory(st *agentState, n int) error {
 			return err
 		}
 		if e, ok := exchangeOf(rec); ok {
-			h.list = append(h.list, exchange{t.Seq, e})
+			h.list = append(h.list, exchange{t.Seq, t.Key, e})
 		}
 	}
 	r.mu.Lock()

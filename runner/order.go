@@ -1,6 +1,9 @@
 package runner
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // order makes the turns of one agent publish in the order of their claims. A
 // place is taken at the claim and given up when the turn has published, failed
@@ -20,6 +23,18 @@ func (o *order) take() *place {
 		close(p.head)
 	}
 	return p
+}
+
+// takeAfter takes the place behind another one that is not given up. Called
+// with the runner's lock held.
+func (o *order) takeAfter(p *place) *place {
+	at := slices.Index(o.places, p)
+	if at < 0 {
+		return o.take()
+	}
+	n := &place{head: make(chan struct{})}
+	o.places = slices.Insert(o.places, at+1, n)
+	return n
 }
 
 // give is called with the runner's lock held; a second call does nothing.

@@ -231,7 +231,7 @@ func (r *Runner) record(st *agentState, j *job) (more bool) {
 	r.mu.Lock()
 	r.stats.Completed++
 	st.rate.add(r.now(), tokens)
-	st.history.add(j.turn.Seq, j.rec)
+	st.history.add(j.turn, j.rec)
 	r.mu.Unlock()
 	model := ""
 	if q := j.rec.Request; q != nil && len(q.PassedOver) > 0 {

@@ -84,6 +84,7 @@ func readBrief(s *store.Store, id string) (*record.Record, error) {
 		Inputs  []record.FileRef `json:"inputs"`
 		Outputs []record.FileRef `json:"outputs"`
 		Lineage *record.Lineage  `json:"lineage"`
+		Sample  *record.Sample   `json:"sample"`
 		Outcome *struct {
 			Status record.Status `json:"status"`
 		} `json:"outcome"`
@@ -92,7 +93,7 @@ func readBrief(s *store.Store, id string) (*record.Record, error) {
 		return s.Read(id) // says what is wrong with it
 	}
 	rec := &record.Record{Attempt: brief.Attempt, TraceID: brief.TraceID, Error: brief.Error,
-		Inputs: brief.Inputs, Outputs: brief.Outputs, Lineage: brief.Lineage}
+		Inputs: brief.Inputs, Outputs: brief.Outputs, Lineage: brief.Lineage, Sample: brief.Sample}
 	if brief.Outcome != nil {
 		rec.Outcome = &record.Outcome{Status: brief.Outcome.Status}
 	}
@@ -105,6 +106,9 @@ func turnOf(agent, id string, rec *record.Record) (ledger.Turn, bool) {
 		return ledger.Turn{}, false
 	}
 	t := ledger.Turn{ID: id, Agent: agent, Key: identity(agent, rec.Inputs), Inputs: rec.Inputs, Attempts: rec.Attempt, Trace: id, Created: time.Now()}
+	if n := rec.Sample; n != nil && n.Index >= 0 && n.Index < n.Of {
+		t.Key, t.Sample, t.Samples = ledger.SampleKey(t.Key, n.Index), n.Index, n.Of
+	}
 	if rec.Lineage != nil {
 		t.Lineage = *rec.Lineage
 	}

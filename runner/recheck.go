@@ -88,8 +88,8 @@ func (in *intake) hadItsTurn(c *candidate) bool {
 	if err != nil {
 		return false
 	}
-	_, known, err := in.r.ledger.ByKey(in.st.name, identity(in.st.name, []record.FileRef{p.ref()}))
-	if err != nil || !known {
+	todo, _, _, err := in.r.missing(in.st.name, identity(in.st.name, []record.FileRef{p.ref()}), 1)
+	if err != nil || len(todo) > 0 {
 		return false
 	}
 	in.r.settleParts(in.st, []*part{p})

@@ -104,6 +104,7 @@ func repeated(t ledger.Turn, seq int64, now time.Time) ledger.Turn {
 	return ledger.Turn{
 		Seq: seq, ID: newID(), Agent: t.Agent, Key: t.Key, State: ledger.Claimed, Created: now,
 		Inputs: t.Inputs, Lineage: t.Lineage, Trace: t.Trace, Forced: true,
+		Sample: t.Sample, Samples: t.Samples,
 	}
 }
 

@@ -165,6 +165,9 @@ type agentState struct {
 	active  bool
 	running int
 	order   order
+	// together counts the running turns of inputs that have several answers,
+	// by the key of the first; they have one slot of the agent.
+	together map[string]int
 
 	ctxMu   sync.Mutex
 	ctx     context.Context // ends when the agent is removed or its turns are stopped

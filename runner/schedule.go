@@ -41,6 +41,7 @@ type job struct {
 	sizes []int64  // of inputs whose bytes were too many to keep
 	files []string // snapshot files in use, by hash
 
+	reserve int // answers to one input, with stageClaim; Seq and those after it are theirs
 	place   *place
 	slot    bool        // holds a slot of its agent
 	onModel *modelState // holds a slot of this model
@@ -89,7 +90,7 @@ func (r *Runner) activate(st *agentState) {
 // goes to the end of the line, one that cannot start keeps its place. Called
 // with mu held.
 func (r *Runner) pump() {
-	for i := 0; i < len(r.active) && !r.stopping && r.running < r.cfg.MaxRunning && r.closing < maxClosing; {
+	for i := 0; i < len(r.active) && !r.stopping && r.running < r.cfg.MaxRunning; {
 		st := r.active[i]
 		started := r.startOne(st)
 		more := len(st.queue)+len(st.ready) > 0
@@ -122,7 +123,12 @@ func (r *Runner) startOne(st *agentState) bool {
 			return true
 		}
 	}
-	if st.running >= st.current().Settings.Concurrency {
+	next := st.nextReady()
+	// One that has its place goes on in any case: others wait for it.
+	if r.closing >= maxClosing && (next < 0 || st.ready[next].place == nil) {
+		return false
+	}
+	if next < 0 && (len(st.queue) == 0 || st.full()) {
 		return false
 	}
 	m := r.modelState(st)
@@ -130,21 +136,18 @@ func (r *Runner) startOne(st *agentState) bool {
 		return false
 	}
 	var j *job
-	switch {
-	case len(st.ready) > 0:
-		j = st.ready[0]
-		st.ready = st.ready[1:]
-	case len(st.queue) > 0:
-		j = &job{stage: stageClaim, cand: st.queue[0]}
+	if next >= 0 {
+		j = st.ready[next]
+		st.ready = slices.Delete(st.ready, next, next+1)
+	} else {
+		j = &job{stage: stageClaim, cand: st.queue[0], reserve: max(st.current().Settings.Samples, 1)}
 		st.queue[0] = nil
 		st.queue = st.queue[1:]
-		j.turn.Seq = r.nextSeq.Add(1)
-	default:
-		return false
+		j.turn.Seq = r.nextSeq.Add(int64(j.reserve)) - int64(j.reserve) + 1
 	}
 	j.slot, j.onModel = true, m
 	m.running++
-	st.running++
+	st.takeSlot(j)
 	r.running++
 	r.launch(st, j)
 	return true
@@ -203,7 +206,7 @@ func (r *Runner) freeSlot(st *agentState, j *job) {
 	r.freeModel(j)
 	if j.slot {
 		j.slot = false
-		st.running--
+		st.giveSlot(j)
 		r.running--
 	}
 }

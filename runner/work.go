@@ -75,6 +75,7 @@ func (r *Runner) run(st *agentState, j *job) (more bool) {
 		return false
 	}
 	r.name(st, j, req)
+	j.sampled(req)
 	j.started = r.now()
 	r.mu.Lock()
 	j.show()
@@ -96,6 +97,7 @@ func (r *Runner) run(st *agentState, j *job) (more bool) {
 	r.mu.Unlock()
 	r.at("generated")
 	j.stream.close()
+	j.sample(rec)
 	j.req, j.rec = req, rec
 
 	if _, ok := rec.Answer(); ok {
@@ -193,7 +195,7 @@ func (r *Runner) attempt(st *agentState, j *job, req *turn.Request) *record.Reco
 	ctx := st.context()
 	j.ctx = ctx
 	if n := st.settings().History; n > 0 {
-		h, err := r.historyOf(st, n, j.turn.Seq)
+		h, err := r.historyOf(st, n, j.turn)
 		if err != nil {
 			return turn.Refuse(req, &record.Error{Code: record.Internal, Message: "earlier turns cannot be read: " + err.Error(), Hint: "set history: 0, or repair the records in turns/"})
 		}
@@ -281,6 +283,7 @@ func (r *Runner) pause(attempts int) time.Duration {
 func (r *Runner) giveUp(st *agentState, j *job, e *record.Error) {
 	j.req = &turn.Request{Agent: st.name, TurnID: j.turn.ID, Inputs: j.turn.Inputs, Lineage: &j.turn.Lineage, Clock: r.cfg.Now}
 	j.rec = turn.Refuse(j.req, e)
+	j.sample(j.rec)
 	j.turn.State = ledger.Failed
 	j.stage = stageEnd
 }

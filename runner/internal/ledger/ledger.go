@@ -13,7 +13,7 @@ import (
 )
 
 // Version of the tables; it is PRAGMA user_version.
-const Version = 1
+const Version = 2
 
 // applicationID marks the file as ours ("agrl").
 const applicationID = 0x6167726c
@@ -43,7 +43,9 @@ CREATE TABLE turns(
   message     TEXT NOT NULL DEFAULT '',
   output      TEXT NOT NULL DEFAULT '',
   output_sha  TEXT NOT NULL DEFAULT '',
-  forced      INTEGER NOT NULL DEFAULT 0
+  forced      INTEGER NOT NULL DEFAULT 0,
+  sample      INTEGER NOT NULL DEFAULT 0,
+  samples     INTEGER NOT NULL DEFAULT 1
 );
 CREATE INDEX turns_key ON turns(agent, key);
 CREATE INDEX turns_output ON turns(output) WHERE output <> '';
@@ -71,6 +73,12 @@ CREATE TABLE files(
   PRIMARY KEY(agent, dir, name)
 ) WITHOUT ROWID;
 CREATE TABLE paused(agent TEXT PRIMARY KEY) WITHOUT ROWID;
+`
+
+// fromVersion1 makes a ledger of version 1 one of this version.
+const fromVersion1 = `
+ALTER TABLE turns ADD COLUMN sample INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE turns ADD COLUMN samples INTEGER NOT NULL DEFAULT 1;
 `
 
 // Ledger is an open ledger. Its methods may be called from any goroutine.
@@ -117,7 +125,7 @@ func Open(path string, opt Options) (l *Ledger, created bool, err error) {
 		return fail(err)
 	case version > Version && app == applicationID:
 		return fail(fmt.Errorf("%w (%d, this program has %d)", ErrNewer, version, Version))
-	case version != 0 && version < Version:
+	case version != 0 && version < Version && !(version == 1 && app == applicationID):
 		return fail(ErrOlder)
 	case version == 0 && app != 0, version != 0 && app != applicationID:
 		return fail(fmt.Errorf("%w: another program's database", ErrCorrupt))
@@ -130,11 +138,15 @@ func Open(path string, opt Options) (l *Ledger, created bool, err error) {
 	if version == 0 {
 		// Also after a crash between the file's creation and its tables.
 		created = true
-		if err := setUp(conn); err != nil {
+		if err := setUp(conn, schema); err != nil {
 			return fail(err)
 		}
 	} else if err := check(conn); err != nil {
 		return fail(err)
+	} else if version == 1 {
+		if err := setUp(conn, fromVersion1); err != nil {
+			return fail(err)
+		}
 	}
 	read, err := sqlite.OpenConn(path, sqlite.OpenReadOnly)
 	if err != nil {
@@ -161,13 +173,13 @@ func versions(conn *sqlite.Conn) (version, app int64, err error) {
 	return version, app, err
 }
 
-func setUp(conn *sqlite.Conn) (err error) {
+func setUp(conn *sqlite.Conn, script string) (err error) {
 	end, err := sqlitex.ImmediateTransaction(conn)
 	if err != nil {
 		return err
 	}
 	defer end(&err)
-	return sqlitex.ExecuteScript(conn, schema+fmt.Sprintf("PRAGMA application_id=%d; PRAGMA user_version=%d;", applicationID, Version), nil)
+	return sqlitex.ExecuteScript(conn, script+fmt.Sprintf("PRAGMA application_id=%d; PRAGMA user_version=%d;", applicationID, Version), nil)
 }
 
 // check finds damage before work begins. It reads every page, which is quick

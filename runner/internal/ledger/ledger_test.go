@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 
 	"agentgraph/record"
 )
@@ -164,5 +165,60 @@ func TestOneBadWrite(t *testing.T) {
 	l.Close()
 	if err := l.Flush(t.Context()); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v", err)
+	}
+}
+
+// A ledger of version 1 is taken over with what is under way.
+func TestVersion1(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "l.db")
+	l := open(t, path)
+	x := turnNamed(7, "x")
+	wait(t, l.Claim(x, [][]byte{[]byte("abc")}, nil))
+	wait(t, l.enqueue(true, func(c *sqlite.Conn) error {
+		return sqlitex.ExecuteScript(c, "ALTER TABLE turns DROP COLUMN sample; ALTER TABLE turns DROP COLUMN samples;", nil)
+	}))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sqlitex.ExecuteTransient(conn, "PRAGMA user_version=1", nil); err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	for range 2 {
+		l, created, err := Open(path, Options{})
+		if err != nil || created {
+			t.Fatalf("created %v, %v", created, err)
+		}
+		got, _, err := l.ByID("x")
+		if diff := cmp.Diff(x, got); err != nil || diff != "" {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
+		l.Close()
+	}
+}
+
+// The answers to one input are found by the identity of the first.
+func TestSampleKeys(t *testing.T) {
+	l := open(t, filepath.Join(t.TempDir(), "l.db"))
+	var turns []Turn
+	for i := range 12 {
+		x := turnNamed(int64(i+1), fmt.Sprint("x", i))
+		x.Key, x.Sample, x.Samples = SampleKey("k", i), i, 12
+		turns = append(turns, x)
+	}
+	other := turnNamed(20, "other")
+	other.Key = "l"
+	wait(t, l.ClaimAll(turns, [][]byte{[]byte("abc")}, nil))
+	wait(t, l.Claim(other, nil, nil))
+	got, err := l.BySamples("a", "k")
+	if diff := cmp.Diff(turns, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if got, err := l.BySamples("b", "k"); err != nil || len(got) > 0 {
+		t.Errorf("another agent's: %v, %v", got, err)
 	}
 }

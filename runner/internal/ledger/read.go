@@ -3,13 +3,14 @@ package ledger
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-const columns = `SELECT seq, id, agent, key, state, attempts, next_at, created, inputs, lineage, trace, fingerprint, code, message, output, output_sha, forced FROM turns `
+const columns = `SELECT seq, id, agent, key, state, attempts, next_at, created, inputs, lineage, trace, fingerprint, code, message, output, output_sha, forced, sample, samples FROM turns `
 
 func (l *Ledger) query(q string, args []any, each func(*sqlite.Stmt) error) error {
 	l.readMu.Lock()
@@ -28,6 +29,10 @@ func (l *Ledger) turns(where string, args ...any) ([]Turn, error) {
 			State: State(s.ColumnInt(4)), Attempts: s.ColumnInt(5), NextAt: moment(s.ColumnInt64(6)), Created: moment(s.ColumnInt64(7)),
 			Trace: s.ColumnText(10), Fingerprint: s.ColumnText(11), Code: s.ColumnText(12), Message: s.ColumnText(13),
 			Output: s.ColumnText(14), OutputSHA: s.ColumnText(15), Forced: s.ColumnBool(16),
+			Sample: s.ColumnInt(17),
+		}
+		if n := s.ColumnInt(18); n > 1 {
+			t.Samples = n
 		}
 		if err := json.Unmarshal([]byte(s.ColumnText(8)), &t.Inputs); err != nil {
 			return err
@@ -58,6 +63,21 @@ func first(list []Turn, err error) (Turn, bool, error) {
 // ByKey is the newest turn with this identity.
 func (l *Ledger) ByKey(agent, key string) (Turn, bool, error) {
 	return first(l.turns(`WHERE agent = ? AND key = ? ORDER BY seq DESC LIMIT 1`, agent, key))
+}
+
+// SampleKey is the identity of one of several answers to the same input, whose
+// first has the identity key.
+func SampleKey(key string, sample int) string {
+	if sample == 0 {
+		return key
+	}
+	return key + "/" + strconv.Itoa(sample)
+}
+
+// BySamples are the turns with the identity key and its samples, oldest first.
+func (l *Ledger) BySamples(agent, key string) ([]Turn, error) {
+	// A key ends before a slash, and "0" follows the slash.
+	return l.turns(`WHERE agent = ? AND key >= ? AND key < ? ORDER BY seq`, agent, key, key+"0")
 }
 
 // ByID is the turn with this id.
@@ -99,9 +119,9 @@ func (l *Ledger) Over(state State, agent string) ([]Turn, error) {
 }
 
 // LastDone lists the newest n completed turns of an agent claimed before seq,
-// oldest first.
+// oldest first; of several answers to one input, the first.
 func (l *Ledger) LastDone(agent string, n int, seq int64) ([]Turn, error) {
-	list, err := l.turns(`WHERE state = 4 AND agent = ? AND seq < ? ORDER BY seq DESC LIMIT ?`, agent, seq, n)
+	list, err := l.turns(`WHERE state = 4 AND agent = ? AND seq < ? AND sample = 0 ORDER BY seq DESC LIMIT ?`, agent, seq, n)
 	for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
 		list[i], list[j] = list[j], list[i]
 	}

@@ -50,6 +50,9 @@ type Turn struct {
 	Output      string // relative to the graph
 	OutputSHA   string
 	Forced      bool
+	// Sample of Samples answers to the same input, 0 for the first; Samples is
+	// 0 or 1 where there is one.
+	Sample, Samples int
 }
 
 // Intent is what a publish is about to do.
@@ -78,17 +81,24 @@ func mustJSON(v any) string {
 // Claim writes a new turn with the bytes of its inputs and the look of their
 // files. A nil snapshot is kept elsewhere.
 func (l *Ledger) Claim(t Turn, snapshots [][]byte, files []File) Ticket {
+	return l.ClaimAll([]Turn{t}, snapshots, files)
+}
+
+// ClaimAll is Claim for several turns on the same inputs: all of them or none.
+func (l *Ledger) ClaimAll(turns []Turn, snapshots [][]byte, files []File) Ticket {
 	return l.enqueue(false, func(c *sqlite.Conn) error {
-		if err := insert(c, t); err != nil {
-			return err
-		}
-		for n, data := range snapshots {
-			if data == nil {
-				continue
-			}
-			err := sqlitex.Execute(c, `INSERT INTO snapshots(turn, n, data) VALUES(?, ?, ?)`, &sqlitex.ExecOptions{Args: []any{t.ID, n, data}})
-			if err != nil {
+		for _, t := range turns {
+			if err := insert(c, t); err != nil {
 				return err
+			}
+			for n, data := range snapshots {
+				if data == nil {
+					continue
+				}
+				err := sqlitex.Execute(c, `INSERT INTO snapshots(turn, n, data) VALUES(?, ?, ?)`, &sqlitex.ExecOptions{Args: []any{t.ID, n, data}})
+				if err != nil {
+					return err
+				}
 			}
 		}
 		return putFiles(c, files)
@@ -112,10 +122,10 @@ func insert(c *sqlite.Conn, t Turn) error {
 	if t.Seq != 0 {
 		seq = t.Seq
 	}
-	return sqlitex.Execute(c, `INSERT INTO turns(seq, id, agent, key, state, attempts, next_at, created, inputs, lineage, trace, fingerprint, code, message, output, output_sha, forced)
-		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, &sqlitex.ExecOptions{Args: []any{
+	return sqlitex.Execute(c, `INSERT INTO turns(seq, id, agent, key, state, attempts, next_at, created, inputs, lineage, trace, fingerprint, code, message, output, output_sha, forced, sample, samples)
+		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, &sqlitex.ExecOptions{Args: []any{
 		seq, t.ID, t.Agent, t.Key, int(t.State), t.Attempts, nanos(t.NextAt), nanos(t.Created), mustJSON(t.Inputs), mustJSON(t.Lineage),
-		t.Trace, t.Fingerprint, t.Code, t.Message, t.Output, t.OutputSHA, t.Forced,
+		t.Trace, t.Fingerprint, t.Code, t.Message, t.Output, t.OutputSHA, t.Forced, t.Sample, max(t.Samples, 1),
 	}})
 }
 
