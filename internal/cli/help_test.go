@@ -56,7 +56,7 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 func TestJSONFlags(t *testing.T) {
 	root := (&app{signals: &signals{}}).root()
 	for _, path := range []string{
-		"run", "respond", "check", "render", "show", "graph", "status", "retry", "doctor",
+		"run", "respond", "check", "render", "show", "graph", "status", "retry", "doctor", "models",
 		"bench answers", "bench masks", "bench runner", "version",
 	} {
 		cmd, _, err := root.Find(strings.Fields(path))
