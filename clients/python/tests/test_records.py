@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 from unittest import mock
 
 from agentgraph_client import RecordError, discover_schema, find_record, iter_turns, read_record, rebuild_request, validate
@@ -70,7 +70,7 @@ class RecordsTest(unittest.TestCase):
         (turns / "4.json").write_text('{"schema_version": "other"}')
         (turns / "5.json").write_text('{"schema_version": "agentgraph.turn/1", "request": {"prompt": [{"sha256": "../../x"}]}}')
         os.symlink(turns / "1.json", turns / "6.json")
-        errors: list = []
+        errors: List[Exception] = []
         ids = [t.record["turn_id"] for t in iter_turns(self.root, errors.append)]
         self.assertEqual(ids, ["1", "3"])
         self.assertEqual([Path(str(e).split(":")[0]).name for e in errors], ["2.json", "4.json", "5.json"])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Generic, Iterator, NoReturn, Optional, TypeVar, overload
+from typing import Any, Callable, Dict, Generic, Iterator, Optional, TypeVar, overload
+
+from .validate import parse_json
 
 T = TypeVar("T")
 
@@ -65,17 +66,9 @@ def structured_of(response: object, parse: Optional[Callable[[str], Any]] = None
     if task is None or text is None or task["output_validation"]["status"] != "valid":
         return None
     try:
-        return Structured((parse or _json)(text), text)
+        return Structured((parse or parse_json)(text), text)
     except Exception:  # valid, but not JSON: held to a regex or a grammar
         return None
-
-
-def _json(text: str) -> Any:
-    return json.loads(text, parse_constant=_no_constant)
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _places(response: object) -> Iterator[object]:
