@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"agentgraph/constraint"
 	"agentgraph/model"
 )
 
@@ -406,6 +407,9 @@ func TestSamplingThatCannotTravel(t *testing.T) {
 		{"generic", func(r *model.Request) { r.Sampling.MinP = 0.1 }, "min_p"},
 		{"openai", func(r *model.Request) { r.Thinking = &on }, "thinking"},
 		{"vllm", func(r *model.Request) { r.Sampling.Seed = &big }, "seed"},
+		{"vllm", func(r *model.Request) {
+			r.Tools, r.Constraint = []model.Tool{{Name: "f"}}, compile(t, constraint.JSON, openObject, "")
+		}, "tools beside a constraint"},
 		{"llamacpp", func(r *model.Request) { s := uint64(1<<32 - 1); r.Sampling.Seed = &s }, "seed"},
 	} {
 		req := question(nil)

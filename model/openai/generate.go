@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -276,9 +277,14 @@ func (m *Model) Render(ctx context.Context, req *model.Request) (model.Rendered,
 	return model.Rendered{Prompt: prompt.Prompt, Tokens: len(count.Tokens), Context: m.Capabilities().Context}, nil
 }
 
+// askTimeout bounds what a server is asked beside completions.
+const askTimeout = 30 * time.Second
+
 // ask posts a document beside the API, or gets one where body is nil.
 func (m *Model) ask(ctx context.Context, path string, body []byte, into any) *model.Error {
-	ctx, cancel := context.WithTimeout(ctx, m.cfg.Timeout)
+	patience := min(m.cfg.Timeout, askTimeout)
+	outer := ctx
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	method := http.MethodPost
 	if body == nil {
@@ -286,6 +292,10 @@ func (m *Model) ask(ctx context.Context, path string, body []byte, into any) *mo
 	}
 	resp, e := m.root.do(ctx, method, path, body)
 	if e != nil {
+		if ctx.Err() != nil && outer.Err() == nil {
+			e = m.failed(model.Unavailable, e.Delivery, fmt.Errorf("the server at %s did not answer %s within %v", m.id.Server, path, patience))
+			e.Retry = true
+		}
 		return e
 	}
 	defer resp.Body.Close()

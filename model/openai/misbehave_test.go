@@ -164,6 +164,23 @@ func TestHangingServers(t *testing.T) {
 			}
 		})
 	}
+	t.Run("before it is asked anything", func(t *testing.T) {
+		t.Parallel()
+		over := make(chan struct{})
+		f := newFake(t, says("Yes"))
+		f.Config.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			select {
+			case <-over:
+			case <-r.Context().Done():
+			}
+		})
+		t.Cleanup(func() { close(over) })
+		m := f.open(t, undeclared, func(c *Config) { c.Timeout = 50 * time.Millisecond })
+		_, err := m.Generate(context.Background(), question(compile(t, constraint.JSON, openObject, "")))
+		if e := modelError(t, err); e.Kind != model.Unavailable || !strings.Contains(e.Error(), "did not answer version within 50ms") {
+			t.Errorf("got %s, %s: %v", e.Kind, e.Delivery, e)
+		}
+	})
 	t.Run("the caller's time is over", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		defer cancel()

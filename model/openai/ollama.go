@@ -64,7 +64,7 @@ func (m *Model) ollamaRequest(req *model.Request, seed *uint64) (*object, error)
 	if t := req.Thinking; t != nil && (*t || req.Constraint == nil) {
 		b.set("think", *t)
 	}
-	if len(req.Tools) > 0 && !req.NoCalls {
+	if len(req.Tools) > 0 && !req.NoCalls && req.Constraint == nil {
 		b.raw("tools", tools(req.Tools))
 	}
 	if n := req.Sampling.Logprobs; n > 0 {

@@ -68,6 +68,8 @@ func (m *Model) checkSampling(req *model.Request) *model.Error {
 		return bad("sampling: min_p", "remove it, or use top_p")
 	case s.Seed != nil && *s.Seed > m.seedLimit():
 		return bad(fmt.Sprintf("a seed above %d", m.seedLimit()), "choose a smaller one")
+	case len(req.Tools) > 0 && !req.NoCalls && req.Constraint != nil:
+		return bad("tools beside a constraint", "ask for one after the other")
 	case req.Thinking != nil && m.dialect.thinking == nil && !m.dialect.native:
 		return bad("thinking:", "remove it from the settings")
 	}
