@@ -73,6 +73,7 @@ func answerRecords(t *testing.T) map[string]*record.Record {
 	full.Request.DisabledTools = []record.DisabledTool{{Name: "x", Reason: "r"}}
 	full.Request.Constraint = &record.Constraint{Kind: constraint.JSON, File: "f", Source: "s", SHA256: sum, Enforce: constraint.EnforceMask, Formats: constraint.FormatsMask}
 	full.Request.PassedOver = []record.PassedOver{{Model: model.Identity{Engine: "e", Name: "n"}, Code: record.ModelUnavailable, Message: "m"}}
+	full.Sample, full.Request.Thinking = &record.Sample{Index: 1, Of: 2}, ptr(false)
 	full.Outcome.Logprobs = []model.TokenLogprob{{Token: "t", Bytes: []byte{0xff}, Logprob: -0.5, Top: []model.TokenLogprob{{Token: "t", Logprob: -0.5}}}}
 	full.Request.Clock, full.Request.Prompt, full.Request.TemplateSHA256 = &at, ptr("p"), &sum
 	full.Request.Sampling = model.Sampling{Temperature: 1, TopK: 1, TopP: 0.5, MinP: 0.1, Seed: ptr(uint64(1)), MaxTokens: 1, Logprobs: 1}
