@@ -52,18 +52,6 @@ func (e *entry) ref(path string) record.FileRef {
 	return record.FileRef{Path: path, SHA256: hex.EncodeToString(e.sum[:]), Bytes: e.bytes}
 }
 
-// head is the part of a record that the index needs.
-type head struct {
-	SchemaVersion string           `json:"schema_version"`
-	Outputs       []record.FileRef `json:"outputs"`
-	Outcome       *struct {
-		Status record.Status `json:"status"`
-	} `json:"outcome"`
-	Request *struct {
-		Constraint *Schema `json:"constraint"`
-	} `json:"request"`
-}
-
 // headOf is one record file as a worker has read it.
 type headOf struct {
 	id   string
@@ -180,14 +168,10 @@ func (f *Folder) add(ix *index, h headOf, prefixes []string) (problems []*Proble
 		return problems
 	}
 	ix.records++
-	var status record.Status
-	if h.head.Outcome != nil {
-		status = h.head.Outcome.Status
-	}
-	ix.statuses[status]++
+	ix.statuses[h.head.Status]++
 	schema := int32(freeText)
-	if r := h.head.Request; r != nil && r.Constraint != nil {
-		schema = ix.schema(*r.Constraint)
+	if s := h.head.Schema; s != nil {
+		schema = ix.schema(*s)
 	}
 	for _, out := range h.head.Outputs {
 		name, ok := inOutput(out.Path, prefixes)

@@ -1,7 +1,6 @@
 package distill
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,21 +18,14 @@ const keptSources = 32 << 20
 // readHead reads the part of a record that the index needs. It reads into
 // *buf and makes it larger where it is too small.
 func readHead(dir *os.Root, id string, buf *[]byte) (head, error) {
-	var h head
 	b, err := readIn(dir, id+".json", store.MaxRecordBytes, *buf)
 	if err != nil {
-		return h, err
+		return head{}, err
 	}
 	if cap(b) > cap(*buf) && cap(b) <= 1<<20 {
 		*buf = b
 	}
-	if err := json.Unmarshal(b, &h); err != nil {
-		return h, fmt.Errorf("is torn or no record: %w", err)
-	}
-	if h.SchemaVersion != record.SchemaVersion {
-		return h, fmt.Errorf("is none: schema_version is %q, not %q", h.SchemaVersion, record.SchemaVersion)
-	}
-	return h, nil
+	return parseHead(b)
 }
 
 // record reads a whole record, its shared texts put back.
