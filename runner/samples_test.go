@@ -8,11 +8,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"agentgraph/model"
+	scripted "agentgraph/model/script"
 	"agentgraph/record"
 	"agentgraph/record/store"
 	"agentgraph/turn"
@@ -189,6 +192,32 @@ func TestSamplesDrawSeeds(t *testing.T) {
 	}
 }
 
+// A model that serves several turns at once gets all answers of the first
+// input together, as soon as it is open.
+func TestSamplesWaitForTheModel(t *testing.T) {
+	g := newGraph(t, "agents/a/agent.yaml", "samples: 3\nsampling: {temperature: 1}\n", "agents/a/input/x", "x")
+	m, err := scripted.New("m.yaml", []byte("parallel: 3\ndefault: {text: x}\n"), scripted.Config{})
+	g.must(err)
+	var inside sync.WaitGroup
+	inside.Add(3)
+	log := newLog()
+	cfg := g.config(func(ctx context.Context, req *turn.Request) *record.Record {
+		inside.Done()
+		inside.Wait() // for ever when they come one after the other
+		return seeded(ctx, req)
+	}, log)
+	cfg.Models = oneModel{m}
+	r, err := New(cfg)
+	g.must(err)
+	if s, err := r.Once(t.Context()); err != nil || s != (Summary{Completed: 3}) {
+		t.Errorf("%+v, %v; events:\n%s", s, err, log)
+	}
+}
+
+type oneModel struct{ m model.Model }
+
+func (o oneModel) Model(context.Context, string) (model.Model, error) { return o.m, nil }
+
 // Many inputs at once with several answers each: all are published, in the
 // order of claims and samples.
 func TestSamplesInOrder(t *testing.T) {
@@ -222,7 +251,7 @@ func TestSamplesCrash(t *testing.T) {
 		t.Skip("starts many processes")
 	}
 	for _, step := range []string{"claimed", "generated", "intended", "committed", "recorded", "closed", "waiting"} {
-		for _, nth := range []int{1, 2, 4, 7} {
+		for _, nth := range []int{1, 5} {
 			t.Run(fmt.Sprintf("%s %d", step, nth), func(t *testing.T) {
 				t.Parallel()
 				g := crashGraph(t, 2)

@@ -223,6 +223,7 @@ func (r *Runner) generate(ctx context.Context, st *agentState, j *job, req *turn
 				r.mu.Lock()
 				if s := j.onModel; s != nil && s.capacity == 0 {
 					s.capacity = max(m.Capabilities().Parallel, 1)
+					r.pump() // more may start beside this one
 				}
 				r.mu.Unlock()
 			}
