@@ -170,6 +170,13 @@ func commonColumns() []column {
 	return []column{
 		col("id", func(_ *shape, e *example) string { return deref(e.rec.TurnID) }),
 		col("agent", func(_ *shape, e *example) string { return deref(e.rec.Agent) }),
+		col("sample", func(_ *shape, e *example) *int64 {
+			if e.rec.Sample == nil {
+				return nil
+			}
+			n := int64(e.rec.Sample.Index)
+			return &n
+		}),
 		col("reasoning", func(_ *shape, e *example) string { return e.rec.Outcome.Reasoning }),
 		col("schema_kind", func(_ *shape, e *example) string { return string(constraintOf(e).Kind) }),
 		col("schema_file", func(_ *shape, e *example) string { return constraintOf(e).File }),

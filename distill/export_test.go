@@ -49,7 +49,7 @@ func TestExportLayouts(t *testing.T) {
 			if !ok {
 				t.Fatalf("got %s", b)
 			}
-			want := `"id":"turn000001","agent":"writer","reasoning":"","schema_kind":"","schema_file":"","schema_sha256":"","schema":"","validation":"not_requested","enforced_by":"","repaired":false,` +
+			want := `"id":"turn000001","agent":"writer","sample":null,"reasoning":"","schema_kind":"","schema_file":"","schema_sha256":"","schema":"","validation":"not_requested","enforced_by":"","repaired":false,` +
 				`"model":"small","model_engine":"script","model_sha256":"` + hex64("weights") + `","sampling":"{\"temperature\":0}",` +
 				`"inputs":[{"path":"agents/writer/input/000001.txt","sha256":"` + hex64("a dog") + `","bytes":5}],"root_inputs":[{"path":"agents/writer/input/000001.txt","sha256":"` + hex64("a dog") + `","bytes":5}],` +
 				`"hops":0,"trace_id":"turn000001","output_path":"agents/writer/output/out-1767225601000.txt","output_sha256":"` + hex64("A dog barks.") + `",` +

@@ -214,6 +214,7 @@ func (s *sampler) inGraph(file string) (string, error) {
 type sampleJob struct {
 	req   *turn.Request
 	input string
+	index int
 	err   error // the request cannot be made
 }
 
@@ -231,7 +232,7 @@ func (s *sampler) jobs(ctx context.Context, sets [][]string) iter.Seq2[*sampleJo
 			for i := range in {
 				names[i] = in[i].Path
 			}
-			for range s.N {
+			for index := range s.N {
 				req, err := s.Agent.Turn(in)
 				seed := next
 				next++
@@ -244,7 +245,7 @@ func (s *sampler) jobs(ctx context.Context, sets [][]string) iter.Seq2[*sampleJo
 					req.TraceID = req.TurnID
 				}
 				req.Model, req.Audit = s.Model, s.Audit
-				if !yield(&sampleJob{req: req, input: strings.Join(names, ", "), err: err}, nil) {
+				if !yield(&sampleJob{req: req, input: strings.Join(names, ", "), index: index, err: err}, nil) {
 					return
 				}
 			}
@@ -368,6 +369,9 @@ func (s *sampler) run(ctx context.Context, j *sampleJob) *sampledTurn {
 		t.rec = turn.Refuse(j.req, e)
 	} else {
 		t.rec = turn.Run(ctx, j.req)
+	}
+	if s.N > 1 {
+		t.rec.Sample = &record.Sample{Index: j.index, Of: s.N}
 	}
 	t.sampled = Sampled{Input: j.input, Seed: j.req.Sampling.Seed, TurnID: j.req.TurnID, Error: t.rec.Error, Record: t.rec}
 	if o := t.rec.Outcome; o != nil {

@@ -83,6 +83,9 @@ func TestSample(t *testing.T) {
 	n := 0
 	err = s.Each(func(_ string, r *record.Record) error {
 		n++
+		if r.Sample == nil || *r.Sample != (record.Sample{Index: (n - 1) % 3, Of: 3}) {
+			t.Errorf("answer %d is sample %+v", n, r.Sample)
+		}
 		if *r.Request.Sampling.Seed != 100+uint64(n-1) || r.Request.Sampling.Temperature != 0.5 || len(r.Outputs) != 1 ||
 			r.Lineage.Hops != 0 || r.Lineage.Roots[0] != r.Inputs[0] || r.OutputValidation.Status != record.Valid {
 			t.Errorf("%+v", r)

@@ -17,6 +17,10 @@ import (
 	"agentgraph/turn"
 )
 
+// sampledTogether is how many answers a local model decodes in one batch when
+// neither the settings nor --parallel say otherwise.
+const sampledTogether = 8
+
 type sampleFlags struct {
 	graph, model     string
 	temp, topP, minP float64
@@ -98,7 +102,14 @@ func (a *app) sample(ctx context.Context, f *sampleFlags, args []string) error {
 	}
 	ms := newModels(g.ModelSpec)
 	defer ms.Close()
-	m, err := ms.Model(ctx, ag.Settings.ModelSpec.Name)
+	spec := ag.Settings.ModelSpec
+	if spec.GGUF != "" && spec.Parallel == 0 {
+		spec.Parallel = sampledTogether
+		if f.parallel > 0 {
+			spec.Parallel = f.parallel
+		}
+	}
+	m, err := ms.get(ctx, spec)
 	if err != nil {
 		return err
 	}
