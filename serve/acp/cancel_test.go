@@ -1,6 +1,7 @@
 package acp_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -125,11 +126,31 @@ func TestConnectionEnds(t *testing.T) {
 		t.Errorf("ended with %v", err)
 	}
 
+	// Also when the client does not read any more.
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	in, client := io.Pipe()
 	defer client.Close()
-	go func() { ended <- acp.Serve(ctx, acp.Config{Service: service(t, "", endless)}, in, io.Discard) }()
+	unread, out := io.Pipe()
+	defer unread.Close()
+	svc := service(t, "", endless)
+	go func() { ended <- acp.Serve(ctx, acp.Config{Service: svc}, in, out) }()
+	lines := bufio.NewReader(unread)
+	for _, line := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}`,
+		`{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":` + text("SESSION", "slow", "") + `}`,
+	} {
+		if _, err := io.WriteString(client, strings.Replace(line, "SESSION", id, 1)+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := lines.ReadString('\n') // the response, then the first text
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, rest, ok := strings.Cut(answer, `"sessionId":"`); ok {
+			id, _, _ = strings.Cut(rest, `"`)
+		}
+	}
 	stop()
 	select {
 	case err := <-ended:

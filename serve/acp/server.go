@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"time"
 
 	acp "github.com/coder/acp-go-sdk"
 
@@ -43,8 +44,11 @@ type server struct {
 	running   sync.WaitGroup // prompts
 }
 
-// Serve answers one client until it closes in, or ctx ends. When it returns,
-// no turn runs any more.
+// grace is how long a client that does not read is waited for at the end.
+const grace = time.Second
+
+// Serve answers one client until it closes in, or ctx ends. Turns that run then
+// are cancelled.
 func Serve(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error {
 	if cfg.Agent != "" && !cfg.Service.HasAgent(cfg.Agent) {
 		return &serve.ArgumentError{Argument: "agent", Reason: "no agent is called " + cfg.Agent}
@@ -66,7 +70,15 @@ func Serve(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error {
 		sess.cancel()
 	}
 	s.mu.Unlock()
-	s.running.Wait()
+	over := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(over)
+	}()
+	select {
+	case <-over:
+	case <-time.After(grace): // a write to the client hangs
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
