@@ -14,7 +14,9 @@ _COPIED = ("prompt", "template_sha256", "clock", "constraint", "sampling", "tool
 _DEFAULT_SHAPED_TOKENS = 1024
 
 
-def rebuild_request(answer: PathLike, text: Optional[str] = None, first: bool = False) -> Dict[str, Any]:
+def rebuild_request(
+    answer: PathLike, text: Optional[str] = None, first: bool = False, record: Optional[Record] = None
+) -> Dict[str, Any]:
     """Return the request that an answer answers, with the members of a record's request.
 
     "from" is "record" where the turn has one. Otherwise it is "folder": the
@@ -24,10 +26,13 @@ def rebuild_request(answer: PathLike, text: Optional[str] = None, first: bool = 
 
     With first it is the turn's first request; without, the last one, which has
     the tool calls and the rejected answer, if there were any.
+
+    Without record it is looked for among those of the agent, one by one; give
+    it where there are many answers, as iter_turns does.
     """
     path = Path(answer)
     agent_dir = path.parent.parent
-    record = find_record(path)
+    record = record or find_record(path)
     if record is None:
         return _from_folder(agent_dir, text)
     request = record["request"]

@@ -42,6 +42,12 @@ class Turn:
         output: Optional[str] = outcome.get("output")
         return output
 
+    @property
+    def files(self) -> List[Path]:
+        """The files of the answer. They may be gone, or be other texts: see validate."""
+        names = [ref["path"].rsplit("/", 1)[-1] for ref in self.record["outputs"]]
+        return [self.agent_dir / "output" / name for name in names if name not in ("", ".", "..")]
+
 
 def read_record(path: PathLike) -> Record:
     """Return a whole record; the texts that it shares with others are put back."""

@@ -11,7 +11,7 @@ from typing import Any, List, Optional, Tuple, Union
 from .answers import Answer
 from .rebuild import find_record
 from .schema import PathLike, Schema
-from .turns import read_bounded
+from .turns import Record, read_bounded
 
 MAX_ANSWER_BYTES = 16 << 20
 
@@ -30,7 +30,7 @@ class Validation:
     reasons: List[str] = field(default_factory=list)
 
 
-def validate(answer: Union[Answer, PathLike], schema: Optional[Schema] = None) -> Validation:
+def validate(answer: Union[Answer, PathLike], schema: Optional[Schema] = None, record: Optional[Record] = None) -> Validation:
     """Check one answer against its record and against its schema.
 
     The schema is the one that the answer's record has; schema, as
@@ -40,17 +40,20 @@ def validate(answer: Union[Answer, PathLike], schema: Optional[Schema] = None) -
     itself. Where the jsonschema package can be imported it does that for JSON
     Schemas. Regular expressions and grammars are decided by agentgraph alone,
     as the languages of Python's re differ: use "agentgraph verify".
+
+    Without record it is looked for among those of the agent, one by one; give
+    it where there are many answers, as iter_turns does.
     """
     path = answer.path if isinstance(answer, Answer) else Path(answer)
     reasons: List[str] = []
     data = read_bounded(path, MAX_ANSWER_BYTES)
-    record = find_record(path)
+    record = record or find_record(path)
     decided_by = "form"
     kind, source = (schema.kind, schema.source) if schema else (None, None)
     if record is not None:
         decided_by = "record"
-        ref = next(r for r in record["outputs"] if r["path"].rsplit("/", 1)[-1] == path.name)
-        if hashlib.sha256(data).hexdigest() != ref["sha256"]:
+        sums = [r["sha256"] for r in record["outputs"] if r["path"].rsplit("/", 1)[-1] == path.name]
+        if hashlib.sha256(data).hexdigest() not in sums:
             reasons.append("file and record disagree")
             decided_by = "form"
         constraint = record["request"]["constraint"] if record["request"] else None
