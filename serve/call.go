@@ -24,7 +24,10 @@ type Call struct {
 	// settings the call takes. It gets no turn by it.
 	Agent string
 	// Model is a name from models:, a path that ends in .gguf, or script:FILE.
-	Model string
+	// Confined lets it name no file outside the graph; a caller that is not
+	// trusted with paths could otherwise have any file read.
+	Model    string
+	Confined bool
 	// Spec is what the answer is held to, instead of what the settings say.
 	Spec *constraint.Spec
 	// Free drops the promise that the settings or the agent make.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,6 +54,11 @@ func (s *Service) request(c *Call) (req *turn.Request, models []string, refused 
 		refused = &record.Error{Code: record.InputTooLarge,
 			Message: fmt.Sprintf("the prompt has %d bytes, more than input_bytes allows (%d)", len(c.Prompt), set.InputBytes),
 			Hint:    "split it, or raise limits: input_bytes"}
+	}
+	if c.Confined && c.Model != "" {
+		if err := s.confined(c.Model); err != nil {
+			return nil, nil, nil, err
+		}
 	}
 	models = []string{cmp.Or(c.Model, s.cfg.Load.Model, set.ModelSpec.Name, set.Model, s.cfg.Load.DefaultModel)}
 	if c.Model == "" && s.cfg.Load.Model == "" {
@@ -104,6 +110,26 @@ func (s *Service) settings(c *Call) (*turn.Request, agents.Settings, error) {
 		req.Spec = &constraint.Spec{Kind: constraint.JSON, Source: []byte(d.Schema), File: "output.schema"}
 	}
 	return req, d, faulty
+}
+
+// confined refuses a model that is neither one of the settings nor a file
+// inside the graph.
+func (s *Service) confined(name string) error {
+	s.mu.Lock()
+	g := s.graph
+	s.mu.Unlock()
+	if g == nil {
+		return argument("model", "there is no graph here whose models could be named")
+	}
+	if _, ok := g.Models[name]; ok {
+		return nil
+	}
+	if spec, ok := agents.ParseModel(name, g.Root); ok {
+		if real, err := filepath.EvalSymlinks(spec.GGUF + spec.Script); err == nil && !filepath.IsAbs(filepath.FromSlash(g.Rel(real))) {
+			return nil
+		}
+	}
+	return argument("model", "%q is no model of this graph; there are: %s", name, cmp.Or(strings.Join(slices.Sorted(maps.Keys(g.Models)), ", "), "none"))
 }
 
 // agentOf finds an agent by name.

@@ -241,3 +241,43 @@ func TestFaultySettingsRefuse(t *testing.T) {
 		t.Errorf("error: %+v", e)
 	}
 }
+
+// A caller that is not trusted with paths has models of the graph alone.
+func TestConfinedModels(t *testing.T) {
+	outside := strings.TrimPrefix(plain(t, "default: {text: from outside}"), "script:")
+	s := newService(t,
+		"agentgraph.yaml", "models:\n  here: {script: here.yaml}\n  abroad: {script: "+outside+"}\ndefaults: {model: here}\n",
+		"here.yaml", "constraints: none\ndefault: {text: from here}\n", "agents/", "")
+	must(t, os.Symlink(outside, filepath.Join(s.Root(), "link.yaml")))
+	for _, tt := range []struct {
+		model string
+		want  string // empty: refused
+	}{
+		{"", "from here"},
+		{"here", "from here"},
+		{"abroad", "from outside"}, // who wrote the settings named it
+		{"script:here.yaml", "from here"},
+		{"script:" + outside, ""},
+		{"script:link.yaml", ""},
+		{"script:../x.yaml", ""},
+		{"script:/etc/passwd", ""},
+		{"/etc/x.gguf", ""},
+		{"nobody", ""},
+	} {
+		rec, err := s.Respond(within(t), Call{Prompt: "hello", Model: tt.model, Confined: true})
+		if tt.want == "" {
+			var wrong *ArgumentError
+			if !errors.As(err, &wrong) || wrong.Argument != "model" {
+				t.Errorf("%s: record %v, error %v", tt.model, rec, err)
+			}
+			continue
+		}
+		must(t, err)
+		if text, _ := rec.Answer(); text != tt.want {
+			t.Errorf("%s: answer %q, error %v", tt.model, text, rec.Error)
+		}
+	}
+	if _, err := newService(t).Respond(within(t), Call{Prompt: "hello", Model: "script:" + outside, Confined: true}); err == nil {
+		t.Error("without a graph a file was named")
+	}
+}

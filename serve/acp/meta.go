@@ -76,7 +76,7 @@ func promptCall(params json.RawMessage) (serve.Call, error) {
 		return c, err
 	}
 	c = serve.Call{
-		Spec: spec, Enforce: m.Enforce, Formats: m.Formats, System: m.System, Model: m.Model,
+		Spec: spec, Enforce: m.Enforce, Formats: m.Formats, System: m.System, Model: m.Model, Confined: true,
 		Repair: m.Repair, MaxOutputTokens: m.MaxOutputTokens, NoTools: m.NoTools,
 	}
 	return c, nil

@@ -107,7 +107,10 @@ type client struct {
 	list     chan struct{}
 }
 
-func connect(t *testing.T, s *Server) *client {
+// connect does it by the handshake that clients in use today speak.
+func connect(t *testing.T, s *Server) *client { return connectBy(t, s, "2025-11-25") }
+
+func connectBy(t *testing.T, s *Server, protocol string) *client {
 	t.Helper()
 	c := &client{t: t, progress: make(chan *sdk.ProgressNotificationParams, 1000), updated: make(chan string, 1000), list: make(chan struct{}, 1000)}
 	here, there := sdk.NewInMemoryTransports()
@@ -120,8 +123,7 @@ func connect(t *testing.T, s *Server) *client {
 		ResourceUpdatedHandler:      func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { c.updated <- r.Params.URI },
 		ResourceListChangedHandler:  func(context.Context, *sdk.ResourceListChangedRequest) { c.list <- struct{}{} },
 	})
-	// The handshake that clients in use today speak.
-	c.ClientSession, err = x.Connect(ctx, here, &sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	c.ClientSession, err = x.Connect(ctx, here, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
 	must(t, err)
 	t.Cleanup(func() {
 		c.Close()

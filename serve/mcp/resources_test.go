@@ -12,12 +12,32 @@ import (
 )
 
 func TestResources(t *testing.T) {
+	// The newest protocol has another way to subscribe.
+	for _, protocol := range []string{"2025-06-18", "2025-11-25", "2026-07-28"} {
+		t.Run(protocol, func(t *testing.T) { testResources(t, protocol) })
+	}
+}
+
+func testResources(t *testing.T, protocol string) {
 	s, svc := newServer(t, true)
-	c := connect(t, s)
+	c := connectBy(t, s, protocol)
 	ctx := within(t)
 	list := answersURI("greeter")
-	must(t, c.Subscribe(ctx, &sdk.SubscribeParams{URI: list}))
-	must(t, c.Subscribe(ctx, &sdk.SubscribeParams{URI: answerURI("greeter", "later.txt")}))
+	subscribe := func(uri string) {
+		t.Helper()
+		must(t, c.Subscribe(ctx, &sdk.SubscribeParams{URI: uri}))
+		// The newest protocol does not wait for the server.
+		for known := false; !known; {
+			if ctx.Err() != nil {
+				t.Fatalf("%s: not subscribed", uri)
+			}
+			s.mu.Lock()
+			known = s.subs[uri] != nil
+			s.mu.Unlock()
+		}
+	}
+	subscribe(list)
+	subscribe(answerURI("greeter", "later.txt"))
 
 	r := c.call(ctx, "send", `{"agent":"greeter","text":"hello","wait":true}`)
 	if r.failed {
@@ -44,7 +64,7 @@ func TestResources(t *testing.T) {
 
 	// One that was not there when it was subscribed to, and a record that is
 	// written again.
-	must(t, c.Subscribe(ctx, &sdk.SubscribeParams{URI: rec}))
+	subscribe(rec)
 	must(t, os.WriteFile(filepath.Join(svc.Root(), "agents/greeter/output/later.txt"), []byte("later"), 0o666))
 	path := filepath.Join(svc.Root(), "agents/greeter/turns", *r.task.TurnID+".json")
 	must(t, os.Chtimes(path, time.Now(), time.Now().Add(time.Minute)))

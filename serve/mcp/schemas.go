@@ -65,7 +65,7 @@ const respondIn = `{
   "properties": {
     "prompt": {"type": "string", "minLength": 1, "description": "the user's message"},
     "system": {"type": "string", "description": "the system message"},` + promiseProperties + `,
-    "model": {"type": "string", "description": "a name from models: in the settings, a path that ends in .gguf, or script:FILE; default: the settings'"},
+    "model": {"type": "string", "description": "a name from models: in the settings, or a .gguf file inside the graph; default: the settings' model"},
     "repair": {"type": "boolean", "description": "ask once more when the answer is invalid, saying where"},
     "max_output_tokens": {"type": "integer", "minimum": 1, "description": "cut the answer off after so many tokens; a cut-off answer is an error"},
     "thread": {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$", "description": "go on with this conversation; it keeps questions and answers, never a schema"},

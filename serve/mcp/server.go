@@ -102,7 +102,10 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteC
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("reading messages of the protocol: %w", err)
+	}
+	return nil
 }
 
 // tool is one tool with its schemas as JSON.

@@ -271,3 +271,52 @@ func TestCheckIsHandedOn(t *testing.T) {
 	has(t, c.call(within(t), "check", `{"regex":"a+","enforce":"validate"}`).text, `"model":"regex"`, `"engine":"validate"`)
 	has(t, c.call(within(t), "check", `{}`).text, `"findings":[]`)
 }
+
+// A tool call of respond waits until approve decides about it.
+func TestApprove(t *testing.T) {
+	s, svc := newServer(t, true)
+	must(t, os.WriteFile(filepath.Join(svc.Root(), "agentgraph.yaml"),
+		[]byte("models:\n  fake: {script: tools.yaml}\ndefaults: {model: fake, tools: [{tool: list_folder, policy: ask}]}\n"), 0o666))
+	must(t, os.WriteFile(filepath.Join(svc.Root(), "tools.yaml"),
+		[]byte("constraints: none\ntools: true\nreplies:\n  - {match: look, tool_calls: [{name: list_folder, arguments: {path: .}}]}\n  - {tool_result: agents, text: I looked}\n"), 0o666))
+	c := connect(t, s)
+	for _, tt := range []struct{ args, decided, text string }{
+		{`"deny":false`, "approved", "I looked"},
+		{`"deny":true`, "denied", "policy_denied"},
+	} {
+		answered := make(chan result, 1)
+		ctx := within(t)
+		go func() {
+			res, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "respond", Arguments: json.RawMessage(`{"prompt":"look"}`)})
+			if err != nil {
+				t.Error(err)
+				close(answered)
+				return
+			}
+			answered <- takeApart(t, res)
+		}()
+		var list struct {
+			Waiting []struct{ ID, Tool string }
+		}
+		for len(list.Waiting) == 0 {
+			if ctx.Err() != nil {
+				t.Fatal("no call waits")
+			}
+			decode(t, c.call(ctx, "approve", `{}`), &list)
+		}
+		if list.Waiting[0].Tool != "list_folder" {
+			t.Errorf("waiting: %+v", list)
+		}
+		has(t, c.call(ctx, "approve", `{"id":"`+list.Waiting[0].ID+`",`+tt.args+`}`).text, `"decided":"`+tt.decided+`"`, `"waiting":[]`)
+		has(t, (<-answered).text, tt.text)
+	}
+}
+
+func TestModelsOfTheGraphAlone(t *testing.T) {
+	s, _ := newServer(t, true)
+	r := connect(t, s).call(within(t), "respond", `{"prompt":"x","model":"script:/etc/passwd"}`)
+	if !r.failed || r.task.Error.Code != record.ArgumentsInvalid {
+		t.Errorf("%+v", r)
+	}
+	has(t, r.text, "model", "fake, loose")
+}
