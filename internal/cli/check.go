@@ -252,7 +252,7 @@ func checkModel(g *agents.Graph, spec agents.ModelSpec, at agents.Finding) []age
 		if err != nil {
 			return []agents.Finding{modelFinding(g, err, at)}
 		}
-		return nil
+		return plainKey(spec, at)
 	}
 	if spec.Plugin != nil {
 		m, err := openPlugin(spec)

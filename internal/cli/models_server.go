@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -139,4 +140,20 @@ func checkTravel(spec constraint.Spec, opt constraint.Options, m agents.ModelSpe
 		return []agents.Finding{refusalFinding(err, spec.File)}
 	}
 	return nil
+}
+
+// plainKey warns of a key that travels to another machine unencrypted.
+func plainKey(spec agents.ModelSpec, at agents.Finding) []agents.Finding {
+	u, err := openai.CheckURL(spec.URL)
+	if err != nil || spec.Key == nil || u.Scheme != "http" {
+		return nil
+	}
+	host := u.Hostname()
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	at.Severity = agents.SeverityWarning
+	at.Msg = "the key of model " + modelName(spec) + " travels to " + u.Host + " unencrypted"
+	at.Hint = "write https:// in url:, or reach the server through a tunnel"
+	return []agents.Finding{at}
 }

@@ -432,3 +432,16 @@ func TestKeyIsInNoFile(t *testing.T) {
 		}
 	}
 }
+
+// A key that would travel in the clear is warned of, one that stays on this
+// machine or travels encrypted is not.
+func TestKeyInTheClear(t *testing.T) {
+	t.Setenv("MY_SERVER_KEY", "sk-cli-0123456789abcdef")
+	for url, code := range map[string]int{"http://models.example:8000": 1, "https://models.example": 0, "http://127.0.0.1:8000": 0, "http://localhost:8000": 0, "http://[::1]:8000": 0} {
+		dir := serverGraph(t, "models: {m: {server: vllm, url: '"+url+"', model: x, key: {env: MY_SERVER_KEY}}}\n", "")
+		got, out, errs := command(t, "check", dir)
+		if got != code || strings.Contains(out, "unencrypted") != (code == 1) {
+			t.Errorf("%s: exit %d: %s%s", url, got, out, errs)
+		}
+	}
+}
