@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -47,7 +48,7 @@ Exit codes: 0 nothing or notes, 1 warnings, 2 errors.`,
 			}
 			d := doctor{g: g, now: time.Now}
 			d.native()
-			d.models()
+			d.models(cmd.Context())
 			for _, ag := range g.Agents {
 				d.inputs(ag)
 				d.rights(ag)
@@ -82,7 +83,7 @@ func (d *doctor) native() {
 	}
 }
 
-func (d *doctor) models() {
+func (d *doctor) models(ctx context.Context) {
 	seen := map[modelKey]bool{}
 	for _, ag := range d.g.Agents {
 		spec := ag.Settings.ModelSpec
@@ -90,7 +91,11 @@ func (d *doctor) models() {
 			continue
 		}
 		seen[keyOf(spec)] = true
-		d.found = append(d.found, checkModel(d.g, spec, modelPlacer(d.g, "")(ag))...)
+		at := modelPlacer(d.g, "")(ag)
+		d.found = append(d.found, checkModel(d.g, spec, at)...)
+		if err := reachServer(ctx, spec); err != nil {
+			d.found = append(d.found, modelFinding(d.g, err, at))
+		}
 		d.found = append(d.found, checkFallback(d.g, ag, seen)...)
 	}
 }

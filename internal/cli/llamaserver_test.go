@@ -219,6 +219,23 @@ func TestLlamaServer(t *testing.T) {
 		if len(got) != 2 {
 			t.Fatalf("output/ holds %v", got)
 		}
+		live, err := os.ReadDir(filepath.Join(dir, "live"))
+		if err != nil || len(live) != 2 {
+			t.Fatalf("stream_output holds %v, %v", live, err)
+		}
+		streamed := map[string]bool{}
+		for _, e := range live {
+			b, err := os.ReadFile(filepath.Join(dir, "live", e.Name()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			streamed[string(b)] = true
+		}
+		for name, text := range got {
+			if !streamed[text] {
+				t.Errorf("%s holds %q, which was not streamed: %v", name, text, streamed)
+			}
+		}
 		c, err := constraint.Compile(constraint.Spec{Kind: constraint.JSON, Source: []byte(ratingSchema)}, constraint.Options{})
 		if err != nil {
 			t.Fatal(err)

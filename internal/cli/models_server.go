@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"agentgraph/agents"
 	"agentgraph/constraint"
@@ -156,4 +157,27 @@ func plainKey(spec agents.ModelSpec, at agents.Finding) []agents.Finding {
 	at.Msg = "the key of model " + modelName(spec) + " travels to " + u.Host + " unencrypted"
 	at.Hint = "write https:// in url:, or reach the server through a tunnel"
 	return []agents.Finding{at}
+}
+
+// reachTime bounds the question whether a server is there.
+const reachTime = 5 * time.Second
+
+// reachServer finds out whether a server that nobody here starts is there.
+func reachServer(ctx context.Context, spec agents.ModelSpec) error {
+	if spec.Server == "" || spec.ServerCommand != nil {
+		return nil
+	}
+	cfg := serverConfig(spec)
+	var err error
+	if cfg.Key, err = serverKey(spec); err != nil {
+		return nil // found already
+	}
+	m, err := openai.New(cfg)
+	if err != nil {
+		return nil
+	}
+	defer m.Close()
+	ctx, cancel := context.WithTimeout(ctx, reachTime)
+	defer cancel()
+	return m.Reach(ctx)
 }

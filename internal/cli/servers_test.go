@@ -445,3 +445,21 @@ func TestKeyInTheClear(t *testing.T) {
 		}
 	}
 }
+
+// doctor asks whether a server is there; check does not.
+func TestDoctorReachesServers(t *testing.T) {
+	s := newAnyServer(t, reply("Hello!"))
+	dir := serverGraph(t, "models: {m: {server: vllm, url: '"+s.URL+"', model: x}}\n", "")
+	_, out, _ := command(t, "doctor", dir)
+	if strings.Contains(out, s.URL) {
+		t.Errorf("a server that is there: %s", out)
+	}
+	s.Close()
+	code, out, _ := command(t, "doctor", dir)
+	if code != 2 || !strings.Contains(out, "the server at "+s.URL+" cannot be reached") {
+		t.Errorf("a server that is away: exit %d: %s", code, out)
+	}
+	if code, out, _ := command(t, "check", dir); code != 0 {
+		t.Errorf("check: exit %d: %s", code, out)
+	}
+}

@@ -308,3 +308,21 @@ func (m *Model) ask(ctx context.Context, path string, body []byte, into any) *mo
 	}
 	return nil
 }
+
+// Reach asks the server for a sign of life. The error says what is in the way
+// of a first call: nobody answers, the key is wrong, the model is still loading.
+func (m *Model) Reach(ctx context.Context) error {
+	path := "models"
+	if m.dialect.native {
+		path = "api/version"
+	}
+	resp, e := m.api.do(ctx, http.MethodGet, path, nil)
+	if e == nil {
+		return resp.Body.Close()
+	}
+	var se *serverError
+	if errors.As(e.Err, &se) && se.Status != http.StatusUnauthorized && se.Status != http.StatusForbidden && se.Status != http.StatusServiceUnavailable {
+		return nil // it answers, and lists its models elsewhere or not at all
+	}
+	return e
+}
