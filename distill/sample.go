@@ -43,7 +43,8 @@ type SampleOptions struct {
 	// Parallel is how many answers are generated at once; 0: as many as the
 	// model serves.
 	Parallel int
-	Audit    func(turn.Event)
+	// Audit may be called from many goroutines at once.
+	Audit func(turn.Event)
 }
 
 // Sampled is one answer of a sample.

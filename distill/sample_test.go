@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,6 +57,7 @@ func TestSample(t *testing.T) {
 	loaded := sampleGraph(t, g)
 
 	seed := uint64(100)
+	var mu sync.Mutex
 	var audit []turn.Event
 	opt := distill.SampleOptions{Graph: loaded, Agent: loaded.Agent("rater"), N: 3, Seed: &seed, Model: seeded{scriptModel(t, "constraints: none\ndefault: {text: x}")},
 		Sampling: func(s *model.Sampling) { s.Temperature = 0.5 }, Parallel: 4, Audit: nil}
@@ -96,7 +98,11 @@ func TestSample(t *testing.T) {
 		t.Errorf("%d records, %v", n, err)
 	}
 
-	opt.Agent, opt.N, opt.Parallel, opt.Audit = loaded.Agent("reader"), 2, 1, func(e turn.Event) { audit = append(audit, e) }
+	opt.Agent, opt.N, opt.Parallel, opt.Audit = loaded.Agent("reader"), 2, 1, func(e turn.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		audit = append(audit, e)
+	}
 	if _, err = distill.Sample(context.Background(), opt, func(s *distill.Sampled) error {
 		want := &record.Lineage{Roots: w.rec.Lineage.Roots, Hops: 1}
 		if d := cmp.Diff(want, s.Record.Lineage); d != "" || *s.Record.TraceID != *w.rec.TurnID {
