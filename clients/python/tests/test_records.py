@@ -75,12 +75,12 @@ class RecordsTest(unittest.TestCase):
         self.assertEqual(ids, ["1", "3"])
         self.assertEqual([Path(str(e).split(":")[0]).name for e in errors], ["2.json", "4.json", "5.json"])
         with self.assertWarns(UserWarning):
-            turns = list(iter_turns(self.agent))
-        self.assertEqual([t.answer for t in turns], ["{}", "{}"])
-        self.assertEqual([f.name for t in turns for f in t.files], ["x_1.json", "x_3.json"])
-        self.assertEqual([validate(f, record=t.record).ok for t in turns for f in t.files], [True, True])
-        self.assertFalse(validate(turns[0].files[0], record=turns[1].record).ok)
-        self.assertEqual(rebuild_request(turns[1].files[0], record=turns[1].record)["turn_id"], "3")
+            found = list(iter_turns(self.agent))
+        self.assertEqual([t.answer for t in found], ["{}", "{}"])
+        self.assertEqual([f.name for t in found for f in t.files], ["x_1.json", "x_3.json"])
+        self.assertEqual([validate(f, record=t.record).ok for t in found for f in t.files], [True, True])
+        self.assertFalse(validate(found[0].files[0], record=found[1].record).ok)
+        self.assertEqual(rebuild_request(found[1].files[0], record=found[1].record)["turn_id"], "3")
 
     def test_a_shared_text_that_was_changed(self) -> None:
         self.turn("1", "{}")
