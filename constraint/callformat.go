@@ -51,6 +51,22 @@ func (f CallFormat) Opener() string {
 	return "<tool_call>"
 }
 
+// Marks are the parts of a call that are control tokens in vocabularies that
+// have them under these names. Where a vocabulary has one, a call is written
+// with the token, as the model learnt it, and not with its name spelled out;
+// the text of the call is the same.
+func (f CallFormat) Marks() []string {
+	switch f {
+	case HermesCalls:
+		return []string{"<tool_call>", "</tool_call>"}
+	case MistralCalls:
+		return []string{"[TOOL_CALLS]"}
+	case MistralArgsCalls:
+		return []string{"[TOOL_CALLS]", "[ARGS]"}
+	}
+	return nil
+}
+
 // Around is what stands before and after the arguments in the call of a tool.
 func (f CallFormat) Around(tool string) (before, after string) {
 	name := jsontree.Quote(tool)

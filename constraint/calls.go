@@ -60,6 +60,17 @@ func WithCalls(answer *Constraint, calls CallFormat, tools []ToolSchema) (*Const
 			return nil, refuse(r)
 		}
 		out.grammar = grammarKey{llg.LLGuidance, g.text()}
+		out.onVocabulary = func(v *Vocabulary) grammarKey {
+			ids := v.specials(calls.Marks())
+			if len(ids) == 0 || len(tools) == 0 {
+				return out.grammar
+			}
+			g := callGrammar{format: calls, split: split, marks: ids}
+			if r := g.build(answer, tools); r != nil {
+				return out.grammar // it was built above
+			}
+			return grammarKey{llg.LLGuidance, g.text()}
+		}
 		if answer == nil {
 			return out, nil
 		}
@@ -163,8 +174,9 @@ func (noJudge) judge(context.Context, string) []Diagnostic { return nil }
 // answer and the arguments of each tool as grammars of their own.
 type callGrammar struct {
 	format CallFormat
-	split  bool     // cut a call where JSON is cut
-	starts []string // alternatives of start
+	split  bool              // cut a call where JSON is cut
+	marks  map[string]uint32 // control tokens of the vocabulary
+	starts []string          // alternatives of start
 	rules  []string
 	subs   []string // further grammars, as JSON
 	more   string   // members beside "grammars"
@@ -258,13 +270,30 @@ func (g *callGrammar) tool(t ToolSchema) error {
 			before = rest
 		}
 	}
-	rule += " " + jsontree.Quote(before) + " @" + argsGrammar + n
-	if after != "" {
-		rule += " " + jsontree.Quote(after)
-	}
+	rule += g.literal(before) + " @" + argsGrammar + n + g.literal(after)
 	g.rules = append(g.rules, rule)
 	g.starts = append(g.starts, "call_"+n)
 	return nil
+}
+
+// literal writes a text; a control token stands for its name at the beginning
+// and at the end. Between them is the name of a tool, whatever that is.
+func (g *callGrammar) literal(text string) string {
+	first, last := "", ""
+	for mark, id := range g.marks {
+		if rest, ok := strings.CutPrefix(text, mark); ok && first == "" {
+			first, text = fmt.Sprintf(" <[%d]>", id), rest
+		}
+	}
+	for mark, id := range g.marks {
+		if rest, ok := strings.CutSuffix(text, mark); ok && last == "" {
+			last, text = fmt.Sprintf(" <[%d]>", id), rest
+		}
+	}
+	if text != "" {
+		text = " " + jsontree.Quote(text)
+	}
+	return first + text + last
 }
 
 func (g *callGrammar) sub(name, key, value string) {

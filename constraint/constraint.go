@@ -47,12 +47,15 @@ type Constraint struct {
 
 // compiled is what specs of equal content and options share.
 type compiled struct {
-	sha      string
-	opt      Options
-	grammar  grammarKey // what the engine reads
-	caps     digitCaps
-	unmasked []Unmasked
-	judge    judge
+	sha     string
+	opt     Options
+	grammar grammarKey // what the engine reads
+	// onVocabulary is the grammar for a vocabulary that has tokens of its own
+	// for parts of it; nil where there is none.
+	onVocabulary func(*Vocabulary) grammarKey
+	caps         digitCaps
+	unmasked     []Unmasked
+	judge        judge
 	// callGate is what text begins with when numbers in it are JSON's; empty
 	// where the kind says it all.
 	callGate string

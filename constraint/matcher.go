@@ -28,7 +28,11 @@ func (c *Constraint) NewMatcher(v *Vocabulary) (*Matcher, error) {
 	if !llg.Built {
 		return nil, c.refuse(&Refusal{Reason: ErrNotBuilt.Error(), NotNative: true})
 	}
-	m, err := v.matcher(c.grammar, c.engineLimits())
+	grammar := c.grammar
+	if c.onVocabulary != nil {
+		grammar = c.onVocabulary(v)
+	}
+	m, err := v.matcher(grammar, c.engineLimits())
 	if err != nil {
 		return nil, c.engineRefusal(err)
 	}
@@ -110,7 +114,11 @@ func (m *Matcher) Accept(tokens ...uint32) error {
 	if m.num != nil {
 		for _, t := range tokens {
 			if int(t) < len(m.v.tokens) && !m.v.isEOS[t] {
-				m.num.feed(m.v.tokens[t])
+				b := m.v.tokens[t]
+				if len(b) > 1 && b[0] == 0xFF {
+					b = b[1:] // the name of a special token stands for it
+				}
+				m.num.feed(b)
 			}
 		}
 	}

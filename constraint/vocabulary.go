@@ -36,6 +36,9 @@ type Vocabulary struct {
 	maxRun int      // the most digits of one token
 	carry  []uint32 // mask of the tokens that only carry a number on
 
+	named   sync.Once
+	special map[string]uint32 // by name, made when it is asked for
+
 	mu     sync.Mutex
 	protos *cache[grammarKey, *prototype]
 	closed bool
@@ -108,6 +111,25 @@ func (v *Vocabulary) Close() {
 		v.protos.clear()
 		v.tok.Close()
 	}
+}
+
+// specials are the special tokens of these names that do not end an answer.
+func (v *Vocabulary) specials(names []string) map[string]uint32 {
+	v.named.Do(func() {
+		v.special = map[string]uint32{}
+		for id, b := range v.tokens {
+			if len(b) > 1 && b[0] == 0xFF && !v.isEOS[uint32(id)] {
+				v.special[string(b[1:])] = uint32(id)
+			}
+		}
+	})
+	found := map[string]uint32{}
+	for _, n := range names {
+		if id, ok := v.special[n]; ok {
+			found[n] = id
+		}
+	}
+	return found
 }
 
 // Size is the number of tokens.

@@ -325,6 +325,9 @@ func (l *local) Generate(ctx context.Context, req *model.Request) (*model.Respon
 			return nil, l.fail(model.Capability, model.NotSent, err)
 		}
 	}
+	if len(req.Tools) > 0 && !req.NoCalls {
+		s.marks = l.tokens.marks(req.CallFormat)
+	}
 	if !l.engine.submit(s) {
 		s.release()
 		return nil, l.fail(model.Unavailable, model.NotSent, errClosed)

@@ -39,6 +39,8 @@ type sequence struct {
 	masked  bool // mask is that of the next token
 	maskErr error
 	forced  []uint32 // buffer
+	// marks are the special tokens that are parts of a call, and of its text.
+	marks map[int32]bool
 
 	reasoning
 	text     answerText
@@ -82,8 +84,11 @@ func (s *sequence) allowed() {
 func (s *sequence) take(t *tokens, id int32) {
 	s.tokens++
 	s.pending = append(s.pending, id)
-	if !t.special[id] {
+	switch {
+	case !t.special[id]:
 		s.text.add(s.trimStart(t.pieces[id]))
+	case s.marks[id]:
+		s.text.add(s.trimStart(t.pieces[id][1:]))
 	}
 }
 
