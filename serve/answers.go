@@ -80,15 +80,51 @@ func (s *Service) Answers(agent string, limit int, before string) ([]Answer, err
 		if len(list) == limit || i == maxRecords {
 			break
 		}
+		path := store.Open(r.ag.TurnsDir).Path(r.id)
+		written := modTime(path)
+		if s.without(path, written) {
+			continue
+		}
 		rec, err := readRecord(g, r.ag, r.id)
 		if err != nil {
 			continue // doctor's business
 		}
 		if a, ok := answerOf(g, r.ag, r.id, rec); ok {
 			list = append(list, a)
+		} else if _, ok := rec.Answer(); !ok {
+			s.note(path, written)
 		}
 	}
 	return list, nil
+}
+
+// maxWithout bounds the turns that are remembered as without an answer.
+const maxWithout = 100_000
+
+// without reports that the record at path, as it was written then, is known to
+// hold no answer: a list would otherwise read every failed turn each time.
+func (s *Service) without(path string, written time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, ok := s.failed[path]
+	return ok && at.Equal(written)
+}
+
+func (s *Service) note(path string, written time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.failed) >= maxWithout {
+		clear(s.failed)
+	}
+	s.failed[path] = written
+}
+
+func modTime(path string) time.Time {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
 }
 
 // answerOf is the answer that a turn published, when its file is still there.

@@ -7,23 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"agentgraph/agents"
 	"agentgraph/output"
 	"agentgraph/record"
-	"agentgraph/record/store"
-	"agentgraph/runner"
 	"agentgraph/turn"
 )
-
-// pollEvery is how often the folders and the runner are asked while somebody
-// waits.
-const pollEvery = 100 * time.Millisecond
 
 // Message is an input for an agent.
 type Message struct {
@@ -160,96 +152,4 @@ func drop(ctx context.Context, dir, id, name string, data []byte) (string, error
 		_ = pending.Discard()
 	}
 	return path, err
-}
-
-// Wait waits until the input's turn has ended and returns its record: an
-// answer, a failure or a refusal. It ends early with ctx, or when no runner
-// works the graph any more.
-func (s *Service) Wait(ctx context.Context, sent *Sent, progress func(runner.TurnStatus)) (*record.Record, error) {
-	turns := store.Open(sent.turns)
-	seen := map[string]bool{}
-	var c *runner.Client
-	defer func() {
-		if c != nil {
-			c.Close()
-		}
-	}()
-	for {
-		if rec, err := findTurn(turns, sent, seen); rec != nil || err != nil {
-			return rec, err
-		}
-		var err error
-		if c == nil {
-			if c, err = s.running(ctx); err != nil {
-				return nil, err
-			}
-		}
-		if status, err := c.Status(); err != nil {
-			c.Close()
-			c = nil // it ended; another one may take over
-		} else if err := s.look(status, sent, progress); err != nil {
-			return nil, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(pollEvery):
-		}
-	}
-}
-
-// look reports progress, and what keeps the input from ever having a turn.
-func (s *Service) look(status runner.Status, sent *Sent, progress func(runner.TurnStatus)) error {
-	for _, ag := range status.Agents {
-		if ag.Name != sent.Agent {
-			continue
-		}
-		switch ag.State {
-		case "paused":
-			return fmt.Errorf("the agent %s is paused; 'agentgraph resume %s' lets it go on, and its answers stand in answers then", ag.Name, ag.Name)
-		case "stopped":
-			return fmt.Errorf("the agent %s is stopped: %s", ag.Name, ag.Error)
-		}
-		for _, t := range ag.Running {
-			if progress != nil && slices.Contains(t.Inputs, sent.Input.Path) {
-				progress(t)
-			}
-		}
-		for _, set := range ag.Incomplete {
-			if strings.Contains(set, filepath.Base(sent.Input.Path)) {
-				return fmt.Errorf("the agent %s waits for the other inputs of its set: %s", ag.Name, set)
-			}
-		}
-	}
-	if _, err := os.Lstat(filepath.Join(s.cfg.Graph, filepath.FromSlash(sent.Input.Path))); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s was removed before it had its turn", sent.Input.Path)
-	}
-	return nil
-}
-
-// findTurn looks for the record of the input's turn among those that are
-// younger than the input.
-func findTurn(turns *store.Store, sent *Sent, seen map[string]bool) (*record.Record, error) {
-	ids, err := turns.IDs()
-	if err != nil {
-		return nil, err
-	}
-	for i := len(ids) - 1; i >= 0 && ids[i] > sent.since; i-- {
-		id := ids[i]
-		if seen[id] {
-			continue
-		}
-		rec, err := turns.Read(id)
-		if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, store.ErrMissingSource) {
-			continue
-		}
-		seen[id] = true
-		if err != nil {
-			continue // another turn's, or the next look finds it whole
-		}
-		if slices.ContainsFunc(rec.Inputs, func(f record.FileRef) bool { return f.Path == sent.Input.Path && f.SHA256 == sent.Input.SHA256 }) {
-			return rec, nil
-		}
-	}
-	return nil, nil
 }

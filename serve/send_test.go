@@ -63,6 +63,14 @@ func TestSendAndWait(t *testing.T) {
 		t.Errorf("after %s: %+v", list[0].Turn, older)
 	}
 
+	// The same again, after it was removed, is no new turn.
+	must(t, os.Remove(filepath.Join(s.Root(), sent.Input.Path)))
+	sent, err = s.Send(within(t), Message{Agent: "greeter", Text: "hello", Name: "first.txt"})
+	must(t, err)
+	if again, err := s.Wait(within(t), sent, nil); err == nil || !strings.Contains(err.Error(), *rec.TurnID) {
+		t.Errorf("record %v, error %v; want one that names the turn %s", again, err, *rec.TurnID)
+	}
+
 	// A failed turn is one that has ended.
 	sent, err = s.Send(within(t), Message{Agent: "greeter", Text: "broken"})
 	must(t, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -64,6 +65,7 @@ type Service struct {
 	graph  *agents.Graph // as it was loaded last
 	own    *ownRunner
 	closed bool
+	failed map[string]time.Time // records without an answer, and when they were written
 }
 
 // New returns a service. With Config.Graph set, the error says why the graph
@@ -79,7 +81,7 @@ func New(cfg Config) (*Service, error) {
 		}
 		cfg.Dir = dir
 	}
-	s := &Service{cfg: cfg}
+	s := &Service{cfg: cfg, failed: map[string]time.Time{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	state := cfg.StateDir
 	if cfg.Graph != "" {
