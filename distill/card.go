@@ -31,12 +31,12 @@ func count(m map[string]int, name string, n int) {
 
 func (k *cardCounts) add(c *candidate, rows int) {
 	q := c.rec.Request
-	count(k.agents, c.a.Agent, rows)
-	m := q.Model.Name + " | " + q.Model.Engine + " | " + orDash(q.Model.WeightsSHA256)
+	count(k.agents, cell(c.a.Agent), rows)
+	m := cell(q.Model.Name) + " | " + cell(q.Model.Engine) + " | " + orDash(q.Model.WeightsSHA256)
 	count(k.models, m, rows)
 	schema := "(free text) | – | –"
 	if s := q.Constraint; s != nil {
-		schema = orDash(s.File) + " | " + string(s.Kind) + " | " + s.SHA256
+		schema = cell(orDash(s.File)) + " | " + string(s.Kind) + " | " + s.SHA256
 	}
 	count(k.schemas, schema, rows)
 	by := ""
@@ -104,11 +104,8 @@ func (x *exporter) card(manifest DataFile) []byte {
 		columns := strings.Count(head, "|") + 1
 		p("## %s\n\n| %s | rows |\n|%s--:|\n", title, head, strings.Repeat("---|", columns))
 		for _, name := range sortedKeys(counts) {
-			cells := strings.Split(name, " | ")
-			for i := range cells {
-				cells[i] = cell(cells[i])
-			}
-			p("| %s%s | %d |\n", strings.Join(cells, " | "), strings.Repeat(" |", max(columns-len(cells), 0)), counts[name])
+			missing := columns - strings.Count(name, " | ") - 1
+			p("| %s%s | %d |\n", name, strings.Repeat(" |", max(missing, 0)), counts[name])
 		}
 		p("\n")
 	}

@@ -222,15 +222,20 @@ func (x *exporter) prepare(ctx context.Context) error {
 		return nil
 	}
 	x.groups = map[uint64]*group{}
-	for c := range x.each(ctx, Options{Agents: x.opt.Filter.Agents}, nil) {
+	which := Options{}
+	if len(x.opt.Split) == 1 {
+		which.Agents = x.opt.Filter.Agents
+	}
+	for c := range x.each(ctx, which, nil) {
 		switch {
 		case c.err != nil:
 			return c.err
-		case c.rec != nil:
-			// Also what is not exported may tie inputs together.
-			x.split.link(inputKeys(c.rec, x.isAnswer))
+		case c.rec == nil:
+			continue
 		}
-		if pairs && c.skip == "" && c.rec != nil {
+		// Also what is not exported may tie inputs together.
+		x.split.link(inputKeys(c.rec, x.isAnswer))
+		if pairs && c.skip == "" && x.exports(c.a.Agent) {
 			x.addToGroup(c)
 		}
 	}
@@ -450,7 +455,7 @@ func (x *exporter) rows(c *candidate) {
 		}
 		row := pendingRow{encoded: enc}
 		if x.dedupe != nil {
-			row.sketch = sketchOf(lastInput(e.rec) + "\n" + e.answer)
+			row.sketch = sketchOf(lastInput(e.rec) + "\n" + e.answer + "\n" + e.rejected)
 		}
 		c.rows = append(c.rows, row)
 	}

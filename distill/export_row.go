@@ -324,12 +324,16 @@ func conversation(r *record.Record) []model.Message {
 	return msgs
 }
 
-// hide replaces what came from outside by its hash, where that is asked for.
+// hide takes dropped members out of earlier answers and replaces what came
+// from outside by its hash, where that is asked for.
 func (s *shape) hide(msgs []model.Message) []model.Message {
-	if !s.hashInputs {
-		return msgs
-	}
 	for i, m := range msgs {
+		if m.Role == model.Assistant {
+			msgs[i].Content = s.reply(m.Content).Content
+		}
+		if !s.hashInputs {
+			continue
+		}
 		if m.Role == model.User || m.Role == model.ToolRole {
 			msgs[i].Content = hashText(m.Content)
 		}

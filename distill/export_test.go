@@ -181,7 +181,7 @@ func TestExportRedacts(t *testing.T) {
 		m.rec.Inputs[0].Path, m.rec.Lineage.Roots[0].Path = "agents/clerk/input/Secret Person.txt", "agents/clerk/input/Secret Person.txt"
 		m.rec.Outcome.Reasoning = "Secret Person asks"
 		m.rec.Outcome.Logprobs = []model.TokenLogprob{{Token: "Secret Person"}}
-		m.rec.Request.Messages = append([]model.Message{m.rec.Request.Messages[0], {Role: model.User, Content: "Secret Person before"}, {Role: model.Assistant, Content: "Yes."}}, m.rec.Request.Messages[1])
+		m.rec.Request.Messages = append([]model.Message{m.rec.Request.Messages[0], {Role: model.User, Content: "Secret Person before"}, {Role: model.Assistant, Content: `{"who":{"name":"Secret Person"}}`}}, m.rec.Request.Messages[1])
 	})
 	for _, format := range distill.Formats {
 		_, dir := g.export(distill.ExportOptions{Format: format, HashInputs: true, DropFields: []string{"answer.who.name", "trace_id"}})

@@ -21,7 +21,7 @@ func TestSplitKeepsInputsTogether(t *testing.T) {
 		rootOf[*m.rec.TurnID] = root
 		return m
 	}
-	for i := range 120 {
+	for i := range 60 {
 		in := fmt.Sprintf("input %d", i)
 		// Every answer says the same: content alone must tie nothing together.
 		w := note(g.turn("writer", in, "yes"), in)
@@ -34,7 +34,7 @@ func TestSplitKeepsInputsTogether(t *testing.T) {
 		}), in)
 		if i%10 == 9 {
 			// Several roots: these two inputs belong together from now on.
-			two := note(g.turn("joiner", "both", "joined", func(m *made) {
+			note(g.turn("joiner", "both", "joined", func(m *made) {
 				m.rec.Lineage = &record.Lineage{Roots: []record.FileRef{fileRef("in/a", in), fileRef("in/b", fmt.Sprintf("input %d", i-1))}}
 			}), in)
 			for id, root := range rootOf {
@@ -42,7 +42,6 @@ func TestSplitKeepsInputsTogether(t *testing.T) {
 					rootOf[id] = in
 				}
 			}
-			_ = two
 		}
 		if i%10 == 5 {
 			// A conversation that holds an earlier input.
@@ -69,8 +68,17 @@ func TestSplitKeepsInputsTogether(t *testing.T) {
 				all += id + s.Name
 			}
 		}
-		if len(splitOf) != 108 {
+		if len(splitOf) != 54 {
 			t.Errorf("%d inputs", len(splitOf))
+		}
+		// One agent alone: what ties its inputs together may be another's.
+		_, dir = g.export(distill.ExportOptions{Split: share, SplitSeed: seed, Filter: distill.Filter{Agents: []string{"reader"}}})
+		for _, s := range share {
+			for _, row := range rows(t, filepath.Join(dir, s.Name+".jsonl")) {
+				if root := rootOf[get(row, "id").(string)]; splitOf[root] != s.Name {
+					t.Errorf("reader alone: %s is in %s, all of it in %s", root, s.Name, splitOf[root])
+				}
+			}
 		}
 		n := float64(len(rootOf))
 		if c := float64(counts["train"]) / n; c < 0.55 || c > 0.85 || counts["test"] == 0 || counts["valid"] == 0 {
