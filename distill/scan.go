@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -176,8 +175,7 @@ func (a *AgentScan) count(f *Folder) {
 	}
 }
 
-// StatusList is the statuses of an agent's records in words, the completed
-// first.
+// StatusList is the keys of Statuses, completed first.
 func (a *AgentScan) StatusList() []string {
 	names := slices.SortedFunc(maps.Keys(a.Statuses), func(x, y string) int {
 		if done := string(record.Completed); x == done || y == done {
@@ -189,9 +187,4 @@ func (a *AgentScan) StatusList() []string {
 		return strings.Compare(x, y)
 	})
 	return names
-}
-
-// File is the answer's path in the file system.
-func (a *Answer) File() string {
-	return filepath.Join(a.Folder.graph.root, filepath.FromSlash(a.Path))
 }
