@@ -2,11 +2,14 @@ package tools
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"agentgraph/model"
 )
@@ -46,10 +49,21 @@ type Offer struct {
 // Name is the name that a model calls.
 func (o *Offer) Name() string { return o.Spec().Name }
 
+// Spec is what a model is told of the tool.
+func (o *Offer) Spec() model.Tool {
+	s := o.Tool.Spec()
+	s.Description = redact(o.secrets, s.Description, false, false)
+	if len(o.secrets) > 0 && len(s.Parameters) > 0 {
+		s.Parameters = json.RawMessage(redact(o.secrets, string(s.Parameters), false, false))
+	}
+	return s
+}
+
 // Guidance is the tool's text for the system message, or "".
 func (o *Offer) Guidance() string {
 	if g, ok := o.Tool.(Guide); ok {
-		return g.Guidance()
+		text := g.Guidance()
+		return redact(o.secrets, text, false, len(text) >= guidanceBytes-utf8.UTFMax)
 	}
 	return ""
 }
@@ -88,11 +102,28 @@ func (b *Box) Open(ctx context.Context, entries []Config, at Place) ([]*Offer, e
 	return offers, nil
 }
 
-func (b *Box) open(ctx context.Context, c Config, at Place) ([]*Offer, error) {
+func (b *Box) open(ctx context.Context, c Config, at Place) (_ []*Offer, err error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	env := environment(c.Env)
+	listed := c.Env
+	if c.MCP != nil && c.MCP.URL != "" {
+		listed = append(slices.Clone(listed), values(c.MCP.Headers)...)
+	}
+	env := environment(listed)
+	defer func() {
+		// What a program or server says while it is opened stands in records.
+		var oe *OpenError
+		switch {
+		case err == nil:
+		case errors.As(err, &oe):
+			clean := *oe
+			clean.Err = withoutSecrets(env.secrets, oe.Err)
+			err = &clean
+		default:
+			err = withoutSecrets(env.secrets, err)
+		}
+	}()
 	offer := func(t Tool, policy Policy) *Offer {
 		o := &Offer{Tool: t, Policy: policy, Timeout: c.Timeout, OutputBytes: c.OutputBytes, secrets: env.secrets}
 		if o.Timeout == 0 {
@@ -118,6 +149,15 @@ func (b *Box) open(ctx context.Context, c Config, at Place) ([]*Offer, error) {
 		return nil, err
 	}
 	return []*Offer{offer(t, c.policy(""))}, nil
+}
+
+// withoutSecrets is err, or another error with the same text but for them.
+func withoutSecrets(secrets []secret, err error) error {
+	text := err.Error()
+	if clean := redact(secrets, text, false, false); clean != text {
+		return errors.New(clean)
+	}
+	return err
 }
 
 // Close ends the connections to MCP servers. It is idempotent.

@@ -47,6 +47,37 @@ func environment(listed []string) programEnv {
 	return env
 }
 
+// redact puts the names of variables where their values stand. A text that was
+// cut at its beginning or end loses what may be a part of a value there.
+func redact(secrets []secret, text string, cutBefore, cutAfter bool) string {
+	for _, s := range secrets {
+		text = strings.ReplaceAll(text, s.value, "["+s.name+"]")
+	}
+	for _, s := range secrets {
+		for k := min(len(s.value)-1, len(text)); cutAfter && k > 0; k-- {
+			if strings.HasSuffix(text, s.value[:k]) {
+				text = text[:len(text)-k]
+				break
+			}
+		}
+		for k := min(len(s.value)-1, len(text)); cutBefore && k > 0; k-- {
+			if strings.HasPrefix(text, s.value[len(s.value)-k:]) {
+				text = text[k:]
+				break
+			}
+		}
+	}
+	return text
+}
+
+// longest is the length of the longest value.
+func longest(secrets []secret) int {
+	if len(secrets) == 0 {
+		return 0
+	}
+	return len(secrets[0].value)
+}
+
 // plainURL is an address without what may be secret in it.
 func plainURL(u string) string {
 	u, _, _ = strings.Cut(u, "?")

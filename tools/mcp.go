@@ -136,7 +136,7 @@ func (c *connection) open(ctx context.Context, cfg Config, at Place, env program
 		if err != nil {
 			_ = c.close()
 			if c.stderr != nil {
-				err = fmt.Errorf("%w%s", err, because(c.stderr.String()))
+				err = fmt.Errorf("%w%s", err, because(c.stderr.without(env.secrets)))
 			}
 		}
 	}()
@@ -334,8 +334,8 @@ func (t *lockedTail) Write(p []byte) (int, error) {
 	return t.tail.Write(p)
 }
 
-func (t *lockedTail) String() string {
+func (t *lockedTail) without(secrets []secret) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.tail.String()
+	return t.tail.without(secrets)
 }

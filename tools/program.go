@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,7 +54,7 @@ func (b *Box) openProgram(ctx context.Context, c Config, at Place, env programEn
 	if p.dir == "" {
 		p.dir = at.Dir
 	}
-	key := strings.Join(append([]string{path, p.dir}, p.args...), "\x00")
+	key := strings.Join(slices.Concat([]string{path, p.dir}, p.args, env.vars), "\x00")
 	print := p.filePrint()
 	b.mu.Lock()
 	d := b.programs[key]
@@ -212,9 +213,9 @@ func (p *program) exec(ctx context.Context, stdin []byte, keep int, more ...stri
 	case err == nil, errors.Is(err, exec.ErrWaitDelay) && cmd.ProcessState.Success():
 		return out, nil
 	case errors.As(err, &exit) && out.ExitStatus != nil:
-		return out, fmt.Errorf("it failed with exit status %d%s", *out.ExitStatus, because(stderr.String(), out.Text))
+		return out, fmt.Errorf("it failed with exit status %d%s", *out.ExitStatus, because(stderr.without(p.env.secrets), redact(p.env.secrets, out.Text, false, out.Bytes > int64(len(out.Text)))))
 	case errors.As(err, &exit):
-		return out, fmt.Errorf("it was ended: %s%s", exit.ProcessState, because(stderr.String(), out.Text))
+		return out, fmt.Errorf("it was ended: %s%s", exit.ProcessState, because(stderr.without(p.env.secrets), redact(p.env.secrets, out.Text, false, out.Bytes > int64(len(out.Text)))))
 	}
 	return out, err
 }
@@ -233,19 +234,24 @@ func because(texts ...string) string {
 type tail struct {
 	keep int
 	buf  []byte
+	cut  bool // something before it is lost
+}
+
+// without is the end without secrets; the values may be cut at its beginning.
+func (t *tail) without(secrets []secret) string {
+	text := redact(secrets, strings.ToValidUTF8(string(t.buf), "\uFFFD"), t.cut, false)
+	if n := len(text) - t.keep; n > 0 {
+		text = strings.ToValidUTF8(text[n:], "")
+	}
+	return text
 }
 
 func (t *tail) Write(p []byte) (int, error) {
 	t.buf = append(t.buf, p...)
 	if n := len(t.buf); n > 2*t.keep {
-		t.buf = append(t.buf[:0], t.buf[n-t.keep:]...)
+		t.buf, t.cut = append(t.buf[:0], t.buf[n-t.keep:]...), true
 	}
 	return len(p), nil
-}
-
-func (t *tail) String() string {
-	b := t.buf[max(len(t.buf)-t.keep, 0):]
-	return strings.ToValidUTF8(string(b), "\uFFFD")
 }
 
 func unpath(err error) error {

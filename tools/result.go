@@ -19,7 +19,8 @@ const detailBytes = 2 << 10
 
 // Run calls the tool within its bounds. It does not look at the policy.
 func (o *Offer) Run(ctx context.Context, c Call) Result {
-	c.Keep = o.OutputBytes
+	// So that a value that ends behind what the model reads is known for one.
+	c.Keep = o.OutputBytes + longest(o.secrets)
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	out, err := o.call(limited, c)
@@ -42,8 +43,9 @@ func (o *Offer) Run(ctx context.Context, c Call) Result {
 		r.Text = o.bound(out.Text, size)
 	}
 	if err != nil {
-		r.Failed = o.clean(err.Error())
-		r.Text = o.bound("error: "+err.Error(), 0)
+		text := err.Error()
+		r.Failed = o.clean(text, len(text) >= detailBytes-utf8.UTFMax)
+		r.Text = o.bound("error: "+text, 0)
 	}
 	return r
 }
@@ -61,7 +63,7 @@ func (o *Offer) call(ctx context.Context, c Call) (out Output, err error) {
 // bound makes text fit for a model and a record; whole is its size where only
 // its beginning is here.
 func (o *Offer) bound(text string, whole int64) string {
-	text = o.clean(text)
+	text = o.clean(text, whole > int64(len(text)))
 	total := max(whole, int64(len(text)))
 	if len(text) <= o.OutputBytes && total <= int64(o.OutputBytes) {
 		return text
@@ -70,10 +72,10 @@ func (o *Offer) bound(text string, whole int64) string {
 	return fmt.Sprintf("%s\n[cut after %d of %d bytes]", cut, len(cut), total)
 }
 
-func (o *Offer) clean(text string) string {
-	for _, s := range o.secrets {
-		text = strings.ReplaceAll(text, s.value, "["+s.name+"]")
-	}
+// clean takes secrets and what no record can hold out of a text, which may be
+// cut at its end.
+func (o *Offer) clean(text string, cut bool) string {
+	text = redact(o.secrets, text, false, cut)
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }
 
