@@ -110,7 +110,7 @@ func (r *reply) read(p *process) (done bool, fault *model.Error) {
 			r.add(r.last, append([]byte("\n"), line...))
 		case len(bytes.TrimSpace(line)) > 0:
 			return false, r.m.fault(model.Failed, model.ResponseReceived,
-				fmt.Errorf("line %d of the plug-in's reply is no event: %q; a line begins with T:, R:, C: or X:, or is D", n, r.m.said(string(line[:min(len(line), 80)]))))
+				fmt.Errorf("line %d of the plug-in's reply is no event: %q; a line begins with T:, R:, C: or X:, or is D", n, r.m.begin(line)))
 		}
 	}
 }

@@ -242,3 +242,12 @@ func (m *Model) said(text string) string {
 	}
 	return text
 }
+
+// begin is the beginning of a line as a message may quote it.
+func (m *Model) begin(line []byte) string {
+	text := m.env.Redact(strings.ToValidUTF8(string(line), "\uFFFD")) // before it is cut
+	if len(text) > 80 {
+		text = strings.ToValidUTF8(text[:80], "") + "…"
+	}
+	return text
+}
