@@ -32,6 +32,7 @@ type cellOptions struct {
 	total, batch, chunk, seqs, outputs int
 	threads                            int
 	flash, unified                     bool
+	poll                               int // -1: threads are made anew for every step
 }
 
 func newCells(w *weights, opt cellOptions) (*cells, error) {
@@ -39,6 +40,7 @@ func newCells(w *weights, opt cellOptions) (*cells, error) {
 		n_ctx: C.uint32_t(opt.total), n_batch: C.uint32_t(opt.batch), n_ubatch: C.uint32_t(opt.chunk),
 		n_seq_max: C.uint32_t(opt.seqs), n_outputs_max: C.uint32_t(opt.outputs),
 		n_threads: C.int32_t(opt.threads), n_threads_batch: C.int32_t(opt.threads),
+		poll: C.int32_t(opt.poll),
 	}
 	if opt.flash {
 		p.flash_attn = -1
@@ -164,6 +166,17 @@ func (c *cells) sample(row int, mask []uint32, s *sampler) (int32, error) {
 		return 0, errors.New("llama.cpp kept no logits for the step")
 	}
 	return int32(token), nil
+}
+
+// logprobs returns the natural logarithms of the model's own probabilities by
+// the logits of the batch entry at row: of token, and of the n likeliest.
+func (c *cells) logprobs(row int, token int32, n int) (own float32, ids []int32, probs []float32) {
+	ids, probs = make([]int32, n), make([]float32, n)
+	var p C.float
+	got := C.ag_logprobs(c.ptr, C.int32_t(row), C.llama_token(token), C.int32_t(n), &p,
+		(*C.llama_token)(unsafe.Pointer(unsafe.SliceData(ids))), (*C.float)(unsafe.Pointer(unsafe.SliceData(probs))))
+	got = max(got, 0)
+	return float32(p), ids[:got], probs[:got]
 }
 
 // margin is how much more likely a token was than the best other allowed one,

@@ -37,7 +37,8 @@ type Without struct {
 	FlashAttention bool
 	Pace           bool // always Threads threads, however busy the machine is
 	UnifiedCache   bool // each sequence has its own part of the cache
-	MaskOverlap    bool // masks are computed after the step, not during it
+	MaskOverlap    bool // masks are computed after the step, by the engine alone
+	ThreadPool     bool // threads are made anew for every step
 }
 
 // DefaultContext bounds Context where the caller leaves it open; memory for
@@ -46,3 +47,6 @@ const DefaultContext = 4096
 
 // MaxParallel is the most answers at once.
 const MaxParallel = 64
+
+// MaxLogprobs is the most likely tokens told for each token of an answer.
+const MaxLogprobs = 20

@@ -42,6 +42,7 @@ type engine struct {
 	masks, masked chan struct{}
 	todo          []*sequence
 	next          atomic.Int64
+	maskCost      time.Duration // of one mask, a moving average
 
 	// inStep are the sequences of the running step; when the contexts of all
 	// of them have ended, the step is aborted.
@@ -51,6 +52,8 @@ type engine struct {
 	// onChoice sees every choice in tests: the sequence, the token, and how
 	// near the next best was.
 	onChoice func(s *sequence, id int32, margin float32)
+	// endless lets free text go on to its limit, in benchmarks.
+	endless bool
 }
 
 // Sizes of a step, in tokens: what is decoded at once, and how much of that
@@ -59,6 +62,18 @@ const (
 	stepTokens    = 512
 	prefillTokens = 192
 )
+
+// idlePoll is how long the threads of a context look for the next step before
+// they sleep, as ggml counts: some milliseconds. Masks and choices between two
+// steps take less; waking a thread takes longer than both.
+const idlePoll = 1
+
+func poolPoll(cfg Config) int {
+	if cfg.Without.ThreadPool {
+		return -1
+	}
+	return idlePoll
+}
 
 func newEngine(w *weights, cfg Config) (*engine, error) {
 	e := &engine{
@@ -78,6 +93,7 @@ func newEngine(w *weights, cfg Config) (*engine, error) {
 	c, err := newCells(w, cellOptions{
 		total: total, batch: stepTokens, chunk: stepTokens, seqs: seqs, outputs: max(seqs, cfg.Parallel),
 		threads: cfg.Threads, flash: !cfg.Without.FlashAttention, unified: !cfg.Without.UnifiedCache,
+		poll: poolPoll(cfg),
 	})
 	if err != nil {
 		return nil, err
@@ -251,7 +267,7 @@ func (e *engine) begin(s *sequence) {
 		e.abortIfAlone()
 	})
 	e.running = append(e.running, s)
-	if s.matcher != nil && s.thinking == noThought && s.force(e.tokens) {
+	if s.matcher != nil && s.thinking == noThought && s.force(e.tokens) && !s.drains() {
 		e.end(s, s.err)
 		e.running = e.running[:len(e.running)-1]
 	}
@@ -285,7 +301,7 @@ func (e *engine) fill() {
 	e.batch.clear()
 	waiting := 0 // answers that wait for their next token
 	for _, s := range e.running {
-		s.row, s.batched = -1, 0
+		s.row, s.batched, s.choosing = -1, 0, false
 		if !s.prefilling() {
 			e.put(s, stepTokens-e.batch.len())
 			waiting++
@@ -304,18 +320,21 @@ func (e *engine) fill() {
 }
 
 // put adds at most room pending tokens of a sequence. Logits are asked for
-// only where the next token is chosen.
+// only where the next token is chosen, or where somebody wants to know them.
 func (e *engine) put(s *sequence, room int) {
 	n := min(len(s.pending), room)
-	if e.cfg.Without.ForcedBatch {
-		n = min(n, max(1, len(s.prompt)-s.pos))
+	ahead := len(s.prompt) - s.pos // of the prompt, still to decode
+	if e.cfg.Without.ForcedBatch || s.logprobs > 0 {
+		n = min(n, max(1, ahead))
 	}
 	for i := range n {
-		last := i == len(s.pending)-1
-		if last {
+		last := i == n-1
+		if last && n == len(s.pending) && !s.draining {
+			s.row, s.choosing = e.batch.len(), true
+		} else if last && s.logprobs > 0 && n >= ahead {
 			s.row = e.batch.len()
 		}
-		e.batch.add(s.pending[i], s.pos+i, s.slot, last)
+		e.batch.add(s.pending[i], s.pos+i, s.slot, s.row == e.batch.len())
 	}
 	s.batched = n
 }
@@ -383,35 +402,53 @@ func (e *engine) step() {
 		<-e.masked
 	}
 	e.leaveStep()
-
-	switch {
-	case errors.Is(err, errAborted):
-		e.forget()
-		return
-	case err != nil:
-		for _, s := range e.running {
-			e.end(s, err)
-		}
-		e.slots.clear()
-		e.cells.clear()
+	if err != nil {
+		e.failed(err)
 		return
 	}
-	e.finishMasks()
 	if !e.running[0].solo {
 		e.pace.done(e.batch.len(), took)
 	}
+	e.finishMasks()
 	for _, s := range e.running {
-		if s.prefilling() {
-			s.stats.Prefill += took
-		} else {
-			s.stats.Decode += took
-		}
-		e.slots.decoded(s.slot, s.pending[:s.batched])
-		s.pos += s.batched
-		s.pending = s.pending[:copy(s.pending, s.pending[s.batched:])]
-		if s.row >= 0 {
-			e.choose(s)
-		}
+		e.decoded(s, took)
+	}
+}
+
+// failed ends what ran in a step that failed.
+func (e *engine) failed(err error) {
+	if errors.Is(err, errAborted) {
+		e.forget()
+		return
+	}
+	for _, s := range e.running {
+		e.end(s, err)
+	}
+	e.slots.clear()
+	e.cells.clear()
+}
+
+// decoded takes note of the tokens of a sequence that the step has decoded,
+// and chooses its next.
+func (e *engine) decoded(s *sequence, took time.Duration) {
+	if s.prefilling() {
+		s.stats.Prefill += took
+	} else {
+		s.stats.Decode += took
+	}
+	e.slots.decoded(s.slot, s.pending[:s.batched])
+	s.pos += s.batched
+	s.pending = s.pending[:copy(s.pending, s.pending[s.batched:])]
+	switch {
+	case s.row < 0:
+		return
+	case s.choosing:
+		e.choose(s)
+		return
+	}
+	e.note(s, s.pending[0])
+	if s.draining && len(s.pending) <= 1 {
+		e.end(s, s.err)
 	}
 }
 
@@ -453,6 +490,8 @@ func (e *engine) choose(s *sequence) {
 		if mask = e.free; s.matcher != nil {
 			mask = e.noEnd
 		}
+	} else if e.endless && mask == nil {
+		mask = e.noEnd
 	} else if e.barred != nil {
 		if mask == nil {
 			mask = e.free
@@ -483,8 +522,9 @@ func (e *engine) choose(s *sequence) {
 		return
 	}
 	over := s.accept(e.tokens, id)
+	e.note(s, id)
 	s.report()
-	if over {
+	if over && !s.drains() {
 		e.end(s, s.err)
 	}
 }
@@ -510,19 +550,30 @@ func (e *engine) startMasks() bool {
 	return true
 }
 
+// shareMasks is the work on masks, estimated, from which on a second core is
+// asked for help: waking it, and its looking for more to do when the next step
+// has begun, cost the step more than a few masks do.
+const shareMasks = time.Millisecond
+
 // finishMasks computes the masks that are still to do, on two cores where
-// there are several.
+// they take long.
 func (e *engine) finishMasks() {
 	if !e.listMasks() {
 		return
 	}
-	if len(e.todo) == 1 || e.cfg.Without.MaskOverlap {
-		e.workMasks()
-		return
+	n := len(e.todo)
+	share := n > 1 && time.Duration(n)*e.maskCost >= shareMasks && !e.cfg.Without.MaskOverlap
+	began := time.Now()
+	if share {
+		e.masks <- struct{}{}
 	}
-	e.masks <- struct{}{}
 	e.workMasks()
-	<-e.masked
+	cost := time.Since(began) / time.Duration(n)
+	if share {
+		<-e.masked
+		cost = 2 * time.Since(began) / time.Duration(n)
+	}
+	e.maskCost += (cost - e.maskCost) / 8
 }
 
 // listMasks lists the sequences whose mask is needed and not there.
@@ -531,7 +582,7 @@ func (e *engine) listMasks() bool {
 	e.todo = e.todo[:0]
 	e.next.Store(0)
 	for _, s := range e.running {
-		if s.row >= 0 && s.needsMask() {
+		if s.choosing && s.needsMask() {
 			e.todo = append(e.todo, s)
 		}
 	}

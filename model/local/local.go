@@ -302,7 +302,7 @@ func (l *local) Generate(ctx context.Context, req *model.Request) (*model.Respon
 	}
 	s := &sequence{
 		ctx: ctx, start: start, prompt: ids, solo: req.Solo, progress: req.Progress,
-		limit: l.context - len(ids), done: make(chan struct{}),
+		logprobs: min(max(req.Sampling.Logprobs, 0), MaxLogprobs), limit: l.context - len(ids), done: make(chan struct{}),
 	}
 	s.reasoning = l.thinker.start(rendered.Prompt, req.Thinking)
 	if n := req.Sampling.MaxTokens; n > 0 {

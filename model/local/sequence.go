@@ -25,6 +25,7 @@ type sequence struct {
 	seed     *uint64
 	limit    int // most answer tokens
 	solo     bool
+	logprobs int // most tokens to tell the probabilities of, 0: none at all
 	progress func(model.Progress)
 	done     chan struct{}
 
@@ -35,16 +36,19 @@ type sequence struct {
 	pending []int32 // tokens to decode next
 	batched int     // how many of pending the running step decodes
 	row     int     // batch entry with its logits, -1: none
-	mask    []uint32
-	masked  bool // mask is that of the next token
-	maskErr error
-	forced  []uint32 // buffer
+	// choosing: the logits at row decide about the next token.
+	choosing bool
+	mask     []uint32
+	masked   bool // mask is that of the next token
+	maskErr  error
+	forced   []uint32 // buffer
 	// marks are the special tokens that are parts of a call, and of its text.
 	marks map[int32]bool
 
 	reasoning
-	text     answerText
-	tokens   int
+	text   answerText
+	tokens int
+	told
 	answered bool // has its first token
 	stats    model.Stats
 	finish   model.FinishReason
@@ -82,8 +86,8 @@ func (s *sequence) allowed() {
 
 // take appends a chosen or forced token to the answer.
 func (s *sequence) take(t *tokens, id int32) {
-	s.tokens++
-	s.pending = append(s.pending, id)
+	s.add(id)
+	s.tell(true)
 	switch {
 	case !t.special[id]:
 		s.text.add(s.trimStart(t.pieces[id]))
@@ -166,7 +170,8 @@ func (s *sequence) response() *model.Response {
 	in, out, reused := int64(len(s.prompt)), int64(s.tokens), int64(s.stats.ReusedTokens)
 	r := &model.Response{
 		Text: s.text.all(), Reasoning: strings.TrimSpace(s.thought.all()), Finish: s.finish, Seed: s.seed, Stats: s.stats,
-		Usage: model.Usage{InputTokens: &in, OutputTokens: &out, CacheReadTokens: &reused},
+		Logprobs: s.probs,
+		Usage:    model.Usage{InputTokens: &in, OutputTokens: &out, CacheReadTokens: &reused},
 	}
 	if s.mask != nil {
 		r.EnforcedBy = constraint.ByMask

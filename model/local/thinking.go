@@ -128,10 +128,11 @@ func (s *sequence) think(t *tokens, id int32) (thought, over bool) {
 	return true, s.atLimit() || s.force(t)
 }
 
-// add appends a token that is no part of the answer.
+// add appends a token; tell says whether it is part of the answer.
 func (s *sequence) add(id int32) {
 	s.tokens++
 	s.pending = append(s.pending, id)
+	s.tell(false)
 }
 
 // trimStart drops the white space between reasoning and answer.

@@ -76,6 +76,7 @@ typedef struct ag_context_params {
   int32_t n_threads_batch;
   int32_t flash_attn;
   int32_t kv_unified;
+  int32_t poll;
 } ag_context_params;
 
 typedef struct ag_sampling {
@@ -108,8 +109,11 @@ void ag_context_abort(ag_context *c, int32_t on);
 int32_t ag_decode(ag_context *c, int32_t n, llama_token *tokens, llama_pos *pos, llama_seq_id *seqs, int8_t *logits,
                   char *err, size_t err_len);
 int32_t ag_sample(ag_context *c, int32_t row, const uint32_t *mask, size_t words, ag_sampling *sampling);
+int32_t ag_logprobs(ag_context *c, int32_t row, llama_token token, int32_t top, float *own, llama_token *ids, float *logprobs);
 float ag_margin(ag_context *c, int32_t row, const uint32_t *mask, size_t words, llama_token token);
 int32_t ag_plain_loop(ag_context *c, llama_token token, llama_pos pos, int32_t n);
+
+int32_t ag_model_quantize(const char *from, const char *to, uint32_t ftype, int32_t threads, char *err, size_t err_len);
 
 uint64_t ag_type_row_size(uint32_t kind, uint64_t n);
 void ag_llama_struct_sizes(size_t *out, size_t len);

@@ -343,10 +343,14 @@ pub struct ag_context_params {
     /// -1 as llama.cpp likes, 0 off, 1 on.
     pub flash_attn: i32,
     pub kv_unified: i32,
+    /// How long the threads look for the next step before they sleep, 0 to
+    /// 100 as ggml counts; -1: threads are made anew for every step.
+    pub poll: i32,
 }
 
 pub struct ag_context {
     ctx: *mut sys::llama_context,
+    pool: *mut sys::ggml_threadpool,
     abort: AtomicBool,
     n_vocab: usize,
     n_seq_id: Vec<i32>,
@@ -385,9 +389,19 @@ pub unsafe extern "C" fn ag_context_new(
         if ctx.is_null() {
             return Err(cause("llama.cpp cannot make a context and gives no reason"));
         }
+        let mut pool = std::ptr::null_mut();
+        if want.poll >= 0 && want.n_threads > 1 {
+            let mut tp = sys::ggml_threadpool_params_default(want.n_threads);
+            tp.poll = want.poll as u32;
+            pool = sys::ggml_threadpool_new(&mut tp);
+            if !pool.is_null() {
+                sys::llama_attach_threadpool(ctx, pool, pool);
+            }
+        }
         let n_vocab = sys::llama_vocab_n_tokens(sys::llama_model_get_vocab(model)) as usize;
         let made = Box::into_raw(Box::new(ag_context {
             ctx,
+            pool,
             abort: AtomicBool::new(false),
             n_vocab,
             n_seq_id: vec![1; want.n_batch as usize],
@@ -413,6 +427,9 @@ pub unsafe extern "C" fn ag_context_new(
 pub unsafe extern "C" fn ag_context_free(c: *mut ag_context) {
     if !c.is_null() {
         sys::llama_free((*c).ctx);
+        if !(*c).pool.is_null() {
+            sys::ggml_threadpool_free((*c).pool);
+        }
         drop(Box::from_raw(c));
     }
 }
@@ -589,6 +606,56 @@ pub unsafe extern "C" fn ag_margin(
     gap.unwrap_or(f32::NAN)
 }
 
+/// Writes the natural logarithms of the model's own probabilities, at
+/// temperature 1 and before any mask: of `token` into `own`, and the `top`
+/// likeliest tokens with theirs into `ids` and `logprobs`, likeliest first,
+/// ties by id. Returns how many those are, or -1 without logits at `row`.
+///
+/// # Safety
+/// As for `ag_sample`; `ids` and `logprobs` have room for `top`, `own` for one.
+#[no_mangle]
+pub unsafe extern "C" fn ag_logprobs(
+    c: *mut ag_context,
+    row: i32,
+    token: i32,
+    top: i32,
+    own: *mut f32,
+    ids: *mut i32,
+    logprobs: *mut f32,
+) -> i32 {
+    let done = guarded(|| {
+        let c = &mut *c;
+        let logits = sys::llama_get_logits_ith(c.ctx, row);
+        if logits.is_null() || token < 0 || token as usize >= c.n_vocab {
+            return Ok(-1);
+        }
+        let logits = std::slice::from_raw_parts(logits, c.n_vocab);
+        let max = logits
+            .iter()
+            .fold(f32::NEG_INFINITY, |m, &l| if l > m { l } else { m });
+        let sum: f64 = logits.iter().map(|&l| f64::from((l - max).exp())).sum();
+        let whole = f64::from(max) + sum.ln();
+        let logprob = |l: f32| (f64::from(l) - whole) as f32;
+        *own = logprob(logits[token as usize]);
+        let top = (top.max(0) as usize).min(c.n_vocab);
+        if top == 0 {
+            return Ok(0);
+        }
+        let cand = &mut c.candidates;
+        cand.clear();
+        cand.extend(logits.iter().enumerate().map(|(id, &l)| (l, id as u32)));
+        let order = |a: &(f32, u32), b: &(f32, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+        cand.select_nth_unstable_by(top - 1, order);
+        cand[..top].sort_unstable_by(order);
+        for (i, &(l, id)) in cand[..top].iter().enumerate() {
+            *ids.add(i) = id as i32;
+            *logprobs.add(i) = logprob(l);
+        }
+        Ok(top as i32)
+    });
+    done.unwrap_or(-1)
+}
+
 fn best_of(logits: &[f32], base: usize, best: &mut (f32, i32), seen: &mut bool) {
     *seen |= !logits.is_empty();
     // A first pass without branches finds whether this stretch matters.
@@ -758,6 +825,40 @@ pub unsafe extern "C" fn ag_plain_loop(c: *mut ag_context, token: i32, pos: i32,
         Ok(n)
     });
     done.unwrap_or(0)
+}
+
+// ---- other layouts of the same weights --------------------------------------
+
+/// Writes the model at `from` to `to` in another layout, one of llama.cpp's
+/// file types. 0, or -1 with a message in `err`.
+///
+/// # Safety
+/// The paths are C strings; `err` has `err_len` writable bytes.
+#[no_mangle]
+pub unsafe extern "C" fn ag_model_quantize(
+    from: *const c_char,
+    to: *const c_char,
+    ftype: u32,
+    threads: i32,
+    err: *mut c_char,
+    err_len: usize,
+) -> i32 {
+    let done = guarded(|| {
+        init();
+        ERRORS.with(|e| e.borrow_mut().clear());
+        let mut p = sys::llama_model_quantize_default_params();
+        p.ftype = ftype as _;
+        p.nthread = threads;
+        p.allow_requantize = true;
+        if sys::llama_model_quantize(from, to, &p) != 0 {
+            return Err(cause("llama.cpp cannot write this layout and gives no reason"));
+        }
+        Ok(0)
+    });
+    done.unwrap_or_else(|text| {
+        write_message(&text, err, err_len);
+        -1
+    })
 }
 
 // ---- facts for the Go side's checks ---------------------------------------
