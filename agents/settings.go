@@ -90,7 +90,7 @@ type SamplingOptions struct {
 	MinP        *float64 `yaml:"min_p" default:"off" min:"0" max:"1" doc:"Only tokens at least this likely, relative to the likeliest."`
 	Seed        *uint64  `yaml:"seed" default:"drawn, and recorded" doc:"Makes a sampled answer repeatable."`
 	MaxTokens   *int     `yaml:"max_tokens" default:"1024 for a shaped answer, what the context leaves for a free one" min:"1" doc:"Most tokens of an answer."`
-	Logprobs    *int     `yaml:"logprobs" default:"0" min:"0" max:"20" later:"1" doc:"How many of the likeliest tokens the record keeps at each token of an answer, with their log probabilities; 0: none."`
+	Logprobs    *int     `yaml:"logprobs" default:"0" min:"0" max:"20" doc:"How many of the likeliest tokens the record keeps at each token of an answer, with their log probabilities; 0: none."`
 }
 
 // OutputOptions are the keys of output:.
@@ -134,8 +134,8 @@ type ModelSpec struct {
 	Context    int       `yaml:"context" default:"the file's, at most 4096" min:"0" doc:"Tokens of prompt and answer."`
 	Parallel   int       `yaml:"parallel" default:"the engine's" min:"0" max:"1024" doc:"Turns that run at once on this model."`
 	Threads    int       `yaml:"threads" default:"physical cores" min:"0" max:"4096" doc:"CPU threads."`
-	GPULayers  int       `yaml:"gpu_layers" default:"0" min:"0" doc:"Layers on a GPU."`
-	IdleUnload *Duration `yaml:"idle_unload" default:"never" later:"1" doc:"Free the model after this time without a turn."`
+	GPULayers  int       `yaml:"gpu_layers" default:"0" min:"0" doc:"Layers on a GPU. The native library that make builds has no GPU backend, and a model that asks for one is refused with that reason."`
+	IdleUnload *Duration `yaml:"idle_unload" default:"never" min:"100ms" doc:"Free a GGUF model's memory after this time without a turn; the next turn loads it again."`
 
 	Script string `yaml:"script" default:"–" path:"1" doc:"A file of scripted answers, to try a graph without a model."`
 

@@ -66,10 +66,10 @@ func TestReplayOnTheRealModel(t *testing.T) {
 	dir := t.TempDir()
 	shell(t, dir, model, `
 agentgraph init g
-printf 'defaults: {determinism: solo}\n' > g/agentgraph.yaml
+printf 'defaults: {determinism: solo, sampling: {logprobs: 2}}\n' > g/agentgraph.yaml
 echo "Warm, light, and it fits well." > g/agents/rater/input/jacket.txt
 agentgraph run --once g
-agentgraph sample 2 g/agents/rater g/agents/rater/input/jacket.txt --temperature 1 --seed 5
+agentgraph sample 1 g/agents/rater g/agents/rater/input/jacket.txt --temperature 1 --seed 5
 `)
 	out := shell(t, dir, model, "agentgraph replay --json g")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
@@ -77,7 +77,44 @@ agentgraph sample 2 g/agents/rater g/agents/rater/input/jacket.txt --temperature
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
 		t.Fatal(err)
 	}
-	if want := (distill.Agreement{Compared: 4, Equal: 4}); last.Summary.Promised != want {
+	if want := (distill.Agreement{Compared: 3, Equal: 3}); last.Summary.Promised != want {
 		t.Errorf("%+v\n%s", last.Summary, out)
+	}
+	// The log probabilities make the answer, byte for byte, and are exported.
+	shell(t, dir, model, "agentgraph export g --out set")
+	rows, err := os.ReadFile(filepath.Join(dir, "set", "train.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(string(rows)) {
+		var row struct {
+			Messages []struct{ Content string }
+			Logprobs []struct {
+				Token string
+				Bytes []byte
+				Top   []struct{ Logprob float64 } `json:"top_logprobs"`
+			}
+		}
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		for _, p := range row.Logprobs {
+			if p.Bytes != nil {
+				p.Token = string(p.Bytes)
+			}
+			text += p.Token
+			if len(p.Top) != 2 || p.Top[0].Logprob < p.Top[1].Logprob || p.Top[0].Logprob > 0 {
+				t.Errorf("token %q: %v", p.Token, p.Top)
+			}
+		}
+		if text != row.Messages[len(row.Messages)-1].Content {
+			t.Errorf("the tokens make %q, the answer is %q", text, row.Messages[len(row.Messages)-1].Content)
+		}
+		n++
+	}
+	if n != 3 {
+		t.Errorf("%d rows", n)
 	}
 }
