@@ -7,6 +7,8 @@ import (
 	"testing"
 )
 
+//go:generate env AGENTGRAPH_UPDATE=1 go test -run TestServersDoc .
+
 const serversDoc = "../../docs/servers.md"
 
 // The tables of docs/servers.md are these dialects'.

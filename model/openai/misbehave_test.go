@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -61,10 +62,13 @@ func TestMisbehavingServers(t *testing.T) {
 		{"half a surrogate pair", sse(`{"choices":[{"delta":{"content":"ab\ud83d"}}]}`, stop), "", "", "no UTF-8", model.Failed, "ab\xed\xa0\xbd"},
 		{"a line of ten megabytes", sse(chunk(long), stop), long, model.Stop, "", "", ""},
 		{"a reply without end", func(w http.ResponseWriter, _ *http.Request, _ []byte) {
-			for range 5 {
-				fmt.Fprintf(w, "data: %s\n\n", strings.Repeat(" ", 14<<20)+chunk("x"))
+			stream(w, chunk("x"))
+			for line := ": " + strings.Repeat("x", 1<<20) + "\n"; ; {
+				if _, err := io.WriteString(w, line); err != nil {
+					return
+				}
 			}
-		}, "", "", "longer than 64 MiB", model.Failed, "xxxx"},
+		}, "", "", "longer than 64 MiB", model.Failed, "x"},
 		{"a line without end", func(w http.ResponseWriter, _ *http.Request, _ []byte) {
 			fmt.Fprint(w, "data: ")
 			for range 40 {

@@ -28,7 +28,7 @@ func TestEvents(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got []string
-			err := events(bufio.NewReaderSize(strings.NewReader(tc.in), 16), func(b []byte) (bool, error) {
+			err := events(bufio.NewReaderSize(strings.NewReader(tc.in), 512), func(b []byte) (bool, error) {
 				got = append(got, string(b))
 				return false, nil
 			})
