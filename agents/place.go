@@ -1,6 +1,9 @@
 package agents
 
-import "path/filepath"
+import (
+	"fmt"
+	"path/filepath"
+)
 
 // ModelPlace is where the settings name the file of the agent's model: a
 // file, relative to the graph, with line and column. The file is empty where
@@ -37,12 +40,17 @@ func (g *Graph) FallbackPlace(a *Agent, i int) (file string, line, col int) {
 	return GraphFile, p.line, p.col
 }
 
-// ToolsPlace is where the agent's tools are listed.
-func (g *Graph) ToolsPlace(a *Agent) (file string, line, col int) {
-	if p, ok := a.places["tools"]; ok {
+// ToolPlace is where the i-th entry of the agent's tools stands; with i < 0,
+// the list.
+func (g *Graph) ToolPlace(a *Agent, i int) (file string, line, col int) {
+	key := "tools"
+	if i >= 0 {
+		key = fmt.Sprintf("tools[%d]", i)
+	}
+	if p, ok := a.places[key]; ok {
 		return rel(a.root, filepath.Join(a.Dir, AgentFile)), p.line, p.col
 	}
-	p := g.places["defaults.tools"]
+	p := g.places["defaults."+key]
 	return GraphFile, p.line, p.col
 }
 

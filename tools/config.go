@@ -3,6 +3,9 @@ package tools
 import (
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"strings"
 	"time"
 )
 
@@ -121,6 +124,30 @@ func (c Config) policy(tool string) Policy {
 		return Allow
 	}
 	return c.Policy
+}
+
+// Missing says what of the entry is not there on this machine. Nothing is
+// started for it; nil where nothing is missing.
+func (c Config) Missing() error {
+	switch {
+	case len(c.Command) > 0:
+		_, err := findProgram(c.Command[0])
+		if err != nil && strings.ContainsAny(c.Command[0], `/\\`) {
+			return fmt.Errorf("there is no program %s", c.Command[0])
+		}
+		return err
+	case c.MCP != nil && len(c.MCP.Command) > 0:
+		if _, err := exec.LookPath(c.MCP.Command[0]); err != nil {
+			return fmt.Errorf("there is no program %s", c.MCP.Command[0])
+		}
+	case c.MCP != nil:
+		for header, variable := range c.MCP.Headers {
+			if _, ok := os.LookupEnv(variable); !ok {
+				return fmt.Errorf("the header %s needs the environment variable %s, which is not set", header, variable)
+			}
+		}
+	}
+	return nil
 }
 
 // label names the entry in errors.

@@ -8,18 +8,26 @@ import (
 	"agentgraph/model/script"
 )
 
-// checkTools finds an agent that lists tools and whose model declares none:
-// each of its turns would be refused.
+// checkTools finds tools that are not there, and an agent that lists tools and
+// whose model declares none: each of its turns would fail or be refused.
 func checkTools(g *agents.Graph, ag *agents.Agent) []agents.Finding {
-	spec := ag.Settings.ModelSpec
-	if len(ag.Settings.Tools) == 0 || callsTools(spec) {
-		return nil
+	var found []agents.Finding
+	add := func(i int, msg, hint string) {
+		f := agents.Finding{Severity: agents.SeverityError, Agent: ag.Name, Msg: msg, Hint: hint}
+		f.File, f.Line, f.Col = g.ToolPlace(ag, i)
+		found = append(found, f)
 	}
-	f := agents.Finding{Severity: agents.SeverityError, Agent: ag.Name,
-		Msg:  fmt.Sprintf("tools: lists some, and the model %s declares that it calls none", modelName(spec)),
-		Hint: "use a model that calls tools, or remove tools:"}
-	f.File, f.Line, f.Col = g.ToolsPlace(ag)
-	return []agents.Finding{f}
+	for i, c := range ag.Settings.Tools {
+		if err := c.Missing(); err != nil {
+			add(i, fmt.Sprintf("tools[%d]: %v", i, err), "install it, put it on PATH, or correct tools:")
+		}
+	}
+	spec := ag.Settings.ModelSpec
+	if len(ag.Settings.Tools) > 0 && !callsTools(spec) {
+		add(-1, fmt.Sprintf("tools: lists some, and the model %s declares that it calls none", modelName(spec)),
+			"use a model that calls tools, or remove tools:")
+	}
+	return found
 }
 
 // callsTools reports whether the model may call tools, as far as it says so
