@@ -148,17 +148,25 @@ func TestClientsACPX(t *testing.T) {
 		t.Errorf("with a tool, exec printed\n%s", out)
 	}
 	acpx("sessions", "new")
+	// It keeps a process for the session that would outlive the test.
+	closed := false
+	t.Cleanup(func() {
+		if !closed {
+			acpx("sessions", "close")
+		}
+	})
 	for _, want := range []struct{ args, says string }{
 		{"set-mode rater", "rater"},
-		{"--ttl 1 --format quiet prompt Rate", `{"rating": 4}`},
+		{"--ttl 60 --format quiet prompt Rate", `{"rating": 4}`},
 		{"set-mode /", "/"},
-		{"--ttl 1 --format quiet prompt hello", "good morning"},
+		{"--ttl 60 --format quiet prompt hello", "good morning"},
 		{"sessions close", ""},
 	} {
 		if out := acpx(strings.Fields(want.args)...); !strings.Contains(out, want.says) {
 			t.Errorf("%s: printed %q", want.args, out)
 		}
 	}
+	closed = true
 	schema.tapes(t, tapes, 20)
 }
 
