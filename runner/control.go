@@ -259,6 +259,9 @@ func (r *Runner) pauseAgent(name string, on, stop bool) error {
 		}
 		r.mu.Lock()
 		st.paused = on
+		if on {
+			st.giveUpPlaces()
+		}
 		if stop {
 			st.stopTurns(r.ctx)
 		}

@@ -150,6 +150,7 @@ func (r *Runner) update(st *agentState, a *agents.Agent) {
 	st.rule.Store(ruleOf(a))
 	if a.Err != nil {
 		// Running turns end; nothing new starts.
+		st.giveUpPlaces()
 		r.closeIntakes(st)
 		r.tellStopped(a)
 		return

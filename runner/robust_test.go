@@ -49,6 +49,46 @@ func TestAgentDeletedDuringItsTurn(t *testing.T) {
 	l.until("a has its turn", func() bool { return log.count(TurnFinished) == 2 })
 }
 
+// An agent that is moved away and back while its model does not notice: the
+// turn, however its attempt ends, is the new agent's then.
+func TestAgentBackBeforeItsTurnEnds(t *testing.T) {
+	for name, end := range map[string]func(ctx context.Context, req *turn.Request) *record.Record{
+		"stopped": func(ctx context.Context, req *turn.Request) *record.Record {
+			rec := failed(req, record.CodeCancelled, true)
+			rec.Outcome.Status = record.Cancelled
+			return rec
+		},
+		"failed for now": func(ctx context.Context, req *turn.Request) *record.Record {
+			return failed(req, record.ModelError, true)
+		},
+		"answered": echo,
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGraph(t, "agents/a/agent.yaml", "samples: 2\nsampling: {temperature: 1}\nconcurrency: 2\n", "agents/a/input/x", "one", "agents/b/input/", "")
+			hold, log := make(chan struct{}), newLog()
+			var calls atomic.Int64
+			l := g.run(g.config(func(ctx context.Context, req *turn.Request) *record.Record {
+				if calls.Add(1) > 2 {
+					return echo(ctx, req)
+				}
+				<-hold
+				return end(ctx, req)
+			}, newReady(log)), log)
+			l.until("both answers are under way", func() bool { return calls.Load() == 2 })
+			g.must(os.Rename(g.path("agents/a"), g.path("away")))
+			l.until("a is gone", func() bool { return log.count(AgentRemoved) == 1 })
+			g.must(os.Rename(g.path("away"), g.path("agents/a")))
+			l.until("a is back", func() bool { return log.count(AgentAdded) == 1 })
+			close(hold)
+			l.until("both answers", func() bool { return log.count(TurnFinished) == 2 })
+			l.quiet()
+			if n := len(g.outputs("agents/a/output")); n != 2 || len(records(g, "a")) != 2 {
+				t.Errorf("%d answers, %d records; events:\n%s", n, len(records(g, "a")), log)
+			}
+		})
+	}
+}
+
 type noMemory struct{ calls atomic.Int64 }
 
 func (m *noMemory) Model(_ context.Context, name string) (model.Model, error) {

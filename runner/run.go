@@ -239,16 +239,21 @@ func (r *Runner) stop(atOnce bool) {
 	defer r.mu.Unlock()
 	r.stopping = true
 	for _, st := range r.agents {
-		// Turns that do not run must not hold up those that do.
-		for _, j := range st.ready {
-			st.order.give(j.place)
-			j.place = nil
-		}
+		st.giveUpPlaces()
 	}
 	if atOnce {
 		r.cancel()
 	}
 	r.checkIdle()
+}
+
+// giveUpPlaces is for an agent that starts nothing new: turns that do not run
+// must not hold up those that do. Called with mu held.
+func (st *agentState) giveUpPlaces() {
+	for _, j := range st.ready {
+		st.order.give(j.place)
+		j.place = nil
+	}
 }
 
 // waitIdle returns when nothing is under way.

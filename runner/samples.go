@@ -120,8 +120,14 @@ func (r *Runner) spread(st *agentState, j *job, key string, turns []ledger.Turn,
 		for _, sha := range k.files {
 			r.snapshots[sha]++
 		}
-		k.place = st.order.takeAfter(after)
-		after = k.place
+		if st.removed {
+			r.adopt(st, k)
+			continue
+		}
+		if !r.stopping && !st.paused && st.current().Err == nil {
+			k.place = st.order.takeAfter(after)
+			after = k.place
+		}
 		st.ready = slices.Insert(st.ready, at, k)
 		at++
 	}

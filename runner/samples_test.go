@@ -290,3 +290,46 @@ func TestSamplesCrash(t *testing.T) {
 		}
 	}
 }
+
+// An agent that is paused, or a runner that is asked to finish, with answers
+// that have not begun: those that have are published all the same.
+func TestSamplesPaused(t *testing.T) {
+	for _, how := range []string{"pause", "finish", "wrong settings"} {
+		t.Run(how, func(t *testing.T) {
+			g := newGraph(t, "agentgraph.yaml", "models: {m: {script: x, parallel: 3}}\ndefaults: {model: m}\n",
+				"agents/a/agent.yaml", "samples: 4\nsampling: {temperature: 1, seed: 0}\nconcurrency: 2\n")
+			g.dated("agents/a/input/x", "x", 1)
+			g.dated("agents/a/input/y", "y", 2)
+			hold, log := newGate(), newLog()
+			l := g.run(g.config(hold.run, newReady(log)), log)
+			l.until("three work", func() bool { return log.count(TurnStarted) == 3 })
+			switch how {
+			case "pause":
+				g.must(l.r.pauseAgent("a", true, false))
+			case "finish":
+				l.r.Finish()
+			default:
+				g.write("agents/a/agent.yaml", "smaples: 4\n")
+				l.until("a is stopped", func() bool { return log.count(AgentStopped) == 1 })
+			}
+			close(hold.open)
+			l.until("their answers", func() bool { return log.count(TurnFinished) == 3 })
+			switch how {
+			case "pause":
+				g.must(l.r.pauseAgent("a", false, false))
+			case "finish":
+				l.stop()
+				if s, _ := g.once(echo); s != (Summary{Completed: 5}) || len(g.outputs("agents/a/output")) != 8 {
+					t.Errorf("the next run: %+v", s)
+				}
+				return
+			default:
+				g.write("agents/a/agent.yaml", "samples: 2\nsampling: {temperature: 1}\n")
+			}
+			l.until("the rest", func() bool { return log.count(TurnFinished) == 8 })
+			if n := len(g.outputs("agents/a/output")); n != 8 {
+				t.Errorf("%d answers", n)
+			}
+		})
+	}
+}

@@ -92,6 +92,10 @@ func (r *Runner) activate(st *agentState) {
 func (r *Runner) pump() {
 	for i := 0; i < len(r.active) && !r.stopping && r.running < r.cfg.MaxRunning; {
 		st := r.active[i]
+		if r.closing >= maxClosing && len(st.ready) == 0 {
+			i++
+			continue
+		}
 		started := r.startOne(st)
 		more := len(st.queue)+len(st.ready) > 0
 		if !started && more {
@@ -241,6 +245,7 @@ func (r *Runner) leaveLocked(st *agentState, j *job) {
 // later brings a job back after a pause. Called with mu held.
 func (r *Runner) later(st *agentState, j *job, pause time.Duration) {
 	if st.removed {
+		r.adopt(st, j)
 		return
 	}
 	r.waitingTurns++

@@ -145,7 +145,7 @@ func (j *job) interrupted(r *Runner, st *agentState) bool {
 // held.
 func (r *Runner) comeBack(st *agentState, j *job) {
 	if st.removed {
-		delete(r.openKeys, j.turn.Key)
+		r.adopt(st, j)
 	} else if r.ctx.Err() == nil {
 		st.ready = append(st.ready, j)
 	}
@@ -356,9 +356,11 @@ func (r *Runner) hold(st *agentState, j *job) {
 		return
 	}
 	j.park = func() {
-		if !st.removed {
-			st.stuck = append(st.stuck, j)
+		if st.removed {
+			r.adopt(st, j)
+			return
 		}
+		st.stuck = append(st.stuck, j)
 	}
 }
 
@@ -388,15 +390,15 @@ func (r *Runner) abandon(st *agentState, j *job) {
 }
 
 // adopt gives the turn of an agent that was removed to the agent that is there
-// under its name now, if one is. Called with mu held.
+// under its name now; if none is, the ledger keeps it until one comes. Called
+// with mu held.
 func (r *Runner) adopt(st *agentState, j *job) {
-	delete(r.openKeys, j.turn.Key)
 	now := r.agents[st.name]
-	if now == nil || now == st {
-		return // it is open in the ledger
+	if now == nil || r.ctx.Err() != nil {
+		delete(r.openKeys, j.turn.Key)
+		return
 	}
-	r.openKeys[j.turn.Key] = true
-	now.ready = append(now.ready, &job{stage: stageRun, turn: j.turn, files: j.files})
+	now.ready = append(now.ready, j)
 	r.activate(now)
 }
 
