@@ -21,7 +21,7 @@ func (a *app) benchCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.benchAnswersCommand(), a.benchMasksCommand(), a.benchRunnerCommand())
+	cmd.AddCommand(a.benchAnswersCommand(), a.benchMasksCommand(), a.benchRunnerCommand(), a.benchEngineCommand())
 	return cmd
 }
 

@@ -39,6 +39,7 @@ results are kept for each server and version. --probe asks again now.`,
 	}
 	cmd.Flags().BoolVar(&probe, "probe", false, "ask each server now, whatever is known")
 	a.jsonFlag(cmd, "print one JSON object")
+	cmd.AddCommand(a.modelsTuneCommand())
 	return cmd
 }
 

@@ -14,3 +14,6 @@ func Open(cfg Config) (model.Model, error) {
 
 // System describes the native library; here there is none.
 func System() string { return "" }
+
+// Requantize returns constraint.ErrNotBuilt.
+func Requantize(from, to string, layout Layout, threads int) error { return constraint.ErrNotBuilt }
