@@ -50,3 +50,7 @@ for name, speed in median.items():
     ratios = ", ".join(f"{median[ours] / speed:.2f}x {ours}" for ours in ("agentgraph", "agentgraph-8") if name not in median or not name.startswith("agentgraph"))
     print(f"{name:18} {speed:7.3f} answers/s  {valid[name]:2} valid  {ratios}")
 PY
+
+echo "== rows of docs/performance.md that need no peer"
+AGENTGRAPH_TEST_MODEL=$model CI=true ${GO:-go} test -count=1 -timeout 30m -run XXX -bench 'Step|Decode|SecondTurn|Constrained|Open' -benchtime 5x ./model/local
+bin/agentgraph bench engine --model "$model"
