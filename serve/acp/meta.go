@@ -1,14 +1,10 @@
 package acp
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
-	"agentgraph/constraint"
 	"agentgraph/record"
 	"agentgraph/serve"
 )
@@ -35,17 +31,13 @@ var promptMembers = []string{"schema", "regex", "lark", "llg", "enforce", "forma
 
 // promptMeta shapes one prompt. The names are those of the MCP tool respond.
 type promptMeta struct {
-	Schema          json.RawMessage `json:"schema"`
-	Regex           *string         `json:"regex"`
-	Lark            *string         `json:"lark"`
-	LLG             json.RawMessage `json:"llg"`
-	Enforce         string          `json:"enforce"`
-	Formats         string          `json:"formats"`
-	System          string          `json:"system"`
-	Model           string          `json:"model"`
-	Repair          *bool           `json:"repair"`
-	MaxOutputTokens *int            `json:"max_output_tokens"`
-	NoTools         bool            `json:"no_tools"`
+	serve.Promise
+	Formats         string `json:"formats"`
+	System          string `json:"system"`
+	Model           string `json:"model"`
+	Repair          *bool  `json:"repair"`
+	MaxOutputTokens *int   `json:"max_output_tokens"`
+	NoTools         bool   `json:"no_tools"`
 }
 
 // promptCall reads our metadata of a prompt out of its parameters, as they
@@ -63,15 +55,10 @@ func promptCall(params json.RawMessage) (serve.Call, error) {
 		return c, nil
 	}
 	var m promptMeta
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&m); err != nil {
+	if err := serve.Decode(raw, &m); err != nil {
 		return c, &serve.ArgumentError{Argument: "_meta", Reason: fmt.Sprintf("%s: %v; it takes %s", MetaKey, err, strings.Join(promptMembers, ", "))}
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return c, &serve.ArgumentError{Argument: "_meta", Reason: MetaKey + ": it is more than one value"}
-	}
-	spec, err := m.spec()
+	spec, err := m.Spec()
 	if err != nil {
 		return c, err
 	}
@@ -80,46 +67,6 @@ func promptCall(params json.RawMessage) (serve.Call, error) {
 		Repair: m.Repair, MaxOutputTokens: m.MaxOutputTokens, NoTools: m.NoTools,
 	}
 	return c, nil
-}
-
-// spec is the one promise that is given; nil is none.
-func (m promptMeta) spec() (*constraint.Spec, error) {
-	var spec *constraint.Spec
-	var given []string
-	add := func(name string, kind constraint.Kind, source string) {
-		given = append(given, name)
-		spec = &constraint.Spec{Kind: kind, Source: []byte(source)}
-	}
-	for _, o := range []struct {
-		name string
-		kind constraint.Kind
-		raw  json.RawMessage
-	}{{"schema", constraint.JSON, m.Schema}, {"llg", constraint.LLG, m.LLG}} {
-		switch {
-		case o.raw == nil || string(o.raw) == "null":
-		case o.raw[0] != '{':
-			return nil, &serve.ArgumentError{Argument: o.name, Reason: "give a JSON object"}
-		default:
-			add(o.name, o.kind, string(o.raw))
-		}
-	}
-	for _, o := range []struct {
-		name string
-		kind constraint.Kind
-		text *string
-	}{{"regex", constraint.Regex, m.Regex}, {"lark", constraint.Lark, m.Lark}} {
-		switch {
-		case o.text == nil:
-		case *o.text == "":
-			return nil, &serve.ArgumentError{Argument: o.name, Reason: "it is empty; an empty answer is no answer"}
-		default:
-			add(o.name, o.kind, *o.text)
-		}
-	}
-	if len(given) > 1 {
-		return nil, &serve.ArgumentError{Argument: strings.Join(given, ", "), Reason: "an answer is held to one of schema, regex, lark and llg"}
-	}
-	return spec, nil
 }
 
 // taskMeta is the record as a response carries it.

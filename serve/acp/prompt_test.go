@@ -236,6 +236,7 @@ func TestWrongPrompts(t *testing.T) {
 		{"schema as text", text(id, "x", `{"agentgraph/v1":{"schema":"{}"}}`), "schema: give a JSON object", -32602},
 		{"two promises", text(id, "x", `{"agentgraph/v1":{"schema":{},"regex":"a"}}`), "schema, regex", -32602},
 		{"empty regex", text(id, "x", `{"agentgraph/v1":{"regex":""}}`), "regex: it is empty", -32602},
+		{"regex of another type", text(id, "x", `{"agentgraph/v1":{"regex":7}}`), "_meta: agentgraph/v1: regex: a JSON number", -32602},
 		{"enforce", text(id, "x", `{"agentgraph/v1":{"enforce":"maybe"}}`), "enforce", -32602},
 	}
 	for _, tt := range tests {

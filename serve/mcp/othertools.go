@@ -8,6 +8,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"agentgraph/agents"
+	"agentgraph/serve"
 	"agentgraph/tools"
 )
 
@@ -22,13 +23,13 @@ func (s *Server) checkTool() tool {
 
 func (s *Server) check(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	var args struct {
-		promise
+		serve.Promise
 		Agent string `json:"agent"`
 	}
 	if err := arguments(req, &args); err != nil {
 		return toolError(err), nil
 	}
-	spec, err := args.spec()
+	spec, err := args.Spec()
 	switch {
 	case err != nil:
 	case spec != nil && args.Agent != "":

@@ -3,14 +3,10 @@ package mcp
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"agentgraph/constraint"
 	"agentgraph/serve"
 )
 
@@ -30,57 +26,8 @@ func (s *Server) respondTool() tool {
 	}
 }
 
-// promise are the arguments that shape an answer.
-type promise struct {
-	Schema  json.RawMessage `json:"schema"`
-	Regex   *string         `json:"regex"`
-	Lark    *string         `json:"lark"`
-	LLG     json.RawMessage `json:"llg"`
-	Enforce string          `json:"enforce"`
-}
-
-// spec is the one promise that is given, in the bytes that came; nil is none.
-func (p promise) spec() (*constraint.Spec, error) {
-	var spec *constraint.Spec
-	var given []string
-	add := func(name string, kind constraint.Kind, source string) {
-		given = append(given, name)
-		spec = &constraint.Spec{Kind: kind, Source: []byte(source)}
-	}
-	for _, o := range []struct {
-		name string
-		kind constraint.Kind
-		raw  json.RawMessage
-	}{{"schema", constraint.JSON, p.Schema}, {"llg", constraint.LLG, p.LLG}} {
-		switch {
-		case o.raw == nil || string(o.raw) == "null":
-		case o.raw[0] != '{':
-			return nil, fmt.Errorf("%s: give a JSON object", o.name)
-		default:
-			add(o.name, o.kind, string(o.raw))
-		}
-	}
-	for _, o := range []struct {
-		name string
-		kind constraint.Kind
-		text *string
-	}{{"regex", constraint.Regex, p.Regex}, {"lark", constraint.Lark, p.Lark}} {
-		switch {
-		case o.text == nil:
-		case *o.text == "":
-			return nil, fmt.Errorf("%s: it is empty; an empty answer is no answer", o.name)
-		default:
-			add(o.name, o.kind, *o.text)
-		}
-	}
-	if len(given) > 1 {
-		return nil, fmt.Errorf("%s are given together; an answer is held to one of schema, regex, lark and llg", strings.Join(given, " and "))
-	}
-	return spec, nil
-}
-
 type respondArgs struct {
-	promise
+	serve.Promise
 	Prompt          string `json:"prompt"`
 	System          string `json:"system"`
 	Model           string `json:"model"`
@@ -95,7 +42,7 @@ func (s *Server) respond(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 	if err := arguments(req, &args); err != nil {
 		return argumentsRefused(err)
 	}
-	spec, err := args.spec()
+	spec, err := args.Spec()
 	if err != nil {
 		return argumentsRefused(err)
 	}

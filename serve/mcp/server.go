@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -143,17 +142,10 @@ func arguments(req *sdk.CallToolRequest, into any) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		raw = []byte("{}")
 	}
-	dec := json.NewDecoder(strings.NewReader(string(raw)))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(into)
-	var typ *json.UnmarshalTypeError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &typ):
-		return fmt.Errorf("%s: a JSON %s stands where the tool wants another type; its input schema says which", typ.Field, typ.Value)
+	if err := serve.Decode(raw, into); err != nil {
+		return fmt.Errorf("%w; the tool's input schema says what it takes", err)
 	}
-	return fmt.Errorf("the arguments do not fit the tool's input schema: %s", strings.TrimPrefix(err.Error(), "json: "))
+	return nil
 }
 
 // structured is a result with a value and the same as text.

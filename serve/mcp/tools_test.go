@@ -128,6 +128,7 @@ func TestArguments(t *testing.T) {
 		{"none", `{}`, "prompt"},
 		{"unknown", `{"prompt":"x","shema":{}}`, "shema"},
 		{"type", `{"prompt":7}`, "prompt"},
+		{"type of a promise", `{"prompt":"x","regex":7}`, "arguments_invalid: regex: a JSON number"},
 		{"two promises", `{"prompt":"x","schema":{},"regex":"a"}`, "together"},
 		{"schema that is no object", `{"prompt":"x","schema":"{}"}`, "schema"},
 		{"empty regex", `{"prompt":"x","regex":""}`, "regex"},
