@@ -43,7 +43,10 @@ type Offer struct {
 	Policy      Policy
 	Timeout     time.Duration
 	OutputBytes int
-	secrets     []secret
+	// Unfit says why no model can call the tool: a server's tool whose name or
+	// parameters no call can carry. It is not to be offered.
+	Unfit   error
+	secrets []secret
 }
 
 // Name is the name that a model calls.
@@ -87,7 +90,7 @@ func (b *Box) Open(ctx context.Context, entries []Config, at Place) ([]*Offer, e
 		}
 		for _, o := range got {
 			name := o.Name()
-			if !toolName.MatchString(name) {
+			if o.Unfit == nil && !toolName.MatchString(name) {
 				return nil, &OpenError{Tool: c.label(), Err: fmt.Errorf("%q is no name for a tool", name),
 					Hint: "a name has 1 to 64 letters, digits, '_', '-' and '.'"}
 			}

@@ -31,6 +31,7 @@ type connection struct {
 	session *mcp.ClientSession
 	cmd     *exec.Cmd // nil with a URL
 	stderr  *lockedTail
+	wire    *wire
 	tools   []serverTool
 	err     error
 }
@@ -51,9 +52,7 @@ func (b *Box) openServer(ctx context.Context, c Config, at Place, env programEnv
 	wanted := c.Only
 	if len(wanted) == 0 {
 		for _, t := range conn.tools {
-			if t.bad == nil {
-				wanted = append(wanted, t.name)
-			}
+			wanted = append(wanted, t.name)
 		}
 	}
 	for name := range c.Policies {
@@ -68,12 +67,11 @@ func (b *Box) openServer(ctx context.Context, c Config, at Place, env programEnv
 			return nil, &OpenError{Tool: c.label(), Err: fmt.Errorf("it has no tool %q", name), Hint: conn.names()}
 		}
 		t := conn.tools[i]
-		if t.bad != nil {
-			return nil, &OpenError{Tool: c.label(), Err: fmt.Errorf("its tool %q: %w", name, t.bad), Hint: "leave it out"}
-		}
 		spec := t.spec
 		spec.Name = c.Prefix + spec.Name
-		offers = append(offers, offer(&remote{box: b, key: serverKey(c, at, env), conn: conn, name: name, spec: spec}, c.policy(name)))
+		o := offer(&remote{box: b, key: serverKey(c, at, env), conn: conn, name: name, spec: spec}, c.policy(name))
+		o.Unfit = t.bad
+		offers = append(offers, o)
 	}
 	return offers, nil
 }
@@ -108,7 +106,7 @@ func (b *Box) connect(ctx context.Context, c Config, at Place, env programEnv) (
 		if b.servers == nil {
 			b.servers = map[string]*connection{}
 		}
-		conn = &connection{}
+		conn = &connection{wire: newWire()}
 		b.servers[key] = conn
 	}
 	b.mu.Unlock()
@@ -148,25 +146,30 @@ func (c *connection) open(ctx context.Context, cfg Config, at Place, env program
 	if c.session, err = client.Connect(ctx, transport, nil); err != nil {
 		return fmt.Errorf("connecting: %w", plainError(err))
 	}
+	var list []*mcp.Tool
 	for t, err := range c.session.Tools(ctx, nil) {
 		if err != nil {
 			return fmt.Errorf("listing its tools: %w", plainError(err))
 		}
-		if len(c.tools) == maxServerTools {
+		if len(list) == maxServerTools {
 			return fmt.Errorf("it has more than %d tools", maxServerTools)
 		}
-		c.tools = append(c.tools, newServerTool(t))
+		list = append(list, t)
+	}
+	c.wire.listed()
+	for _, t := range list {
+		c.tools = append(c.tools, c.newServerTool(t))
 	}
 	return nil
 }
 
-func newServerTool(t *mcp.Tool) serverTool {
+func (c *connection) newServerTool(t *mcp.Tool) serverTool {
 	out := serverTool{name: t.Name, spec: model.Tool{Name: t.Name, Description: t.Description}}
 	if !toolName.MatchString(t.Name) {
 		out.bad = errors.New("the name has characters that no call can carry")
 		return out
 	}
-	schema, err := json.Marshal(t.InputSchema)
+	schema, err := c.wire.schema(t)
 	if err == nil {
 		out.spec.Parameters, err = parameters(schema)
 	}
@@ -192,7 +195,7 @@ func (c *connection) transport(cfg Config, at Place, env programEnv) (mcp.Transp
 			headers.Set(name, v)
 		}
 		return &mcp.StreamableClientTransport{Endpoint: cfg.MCP.URL, DisableStandaloneSSE: true,
-			HTTPClient: &http.Client{Transport: &withHeaders{headers}}}, nil
+			HTTPClient: &http.Client{Transport: &withHeaders{headers, c.wire}}}, nil
 	}
 	path, err := exec.LookPath(cfg.MCP.Command[0])
 	if err != nil {
@@ -206,7 +209,7 @@ func (c *connection) transport(cfg Config, at Place, env programEnv) (mcp.Transp
 	c.stderr = &lockedTail{tail: tail{keep: detailBytes}}
 	c.cmd.Stderr = c.stderr
 	ownGroup(c.cmd)
-	return &mcp.CommandTransport{Command: c.cmd, TerminateDuration: closeTimeout}, nil
+	return &listening{&mcp.CommandTransport{Command: c.cmd, TerminateDuration: closeTimeout}, c.wire}, nil
 }
 
 // close ends the session and every process of a server that was started.
@@ -225,18 +228,38 @@ func (c *connection) close() error {
 	return err
 }
 
-// withHeaders adds headers to the requests to one server. They are not sent on
-// to another host.
-type withHeaders struct{ headers http.Header }
+// withHeaders adds headers to the requests to one server, and bounds its
+// replies. The headers are not sent on to another host.
+type withHeaders struct {
+	headers http.Header
+	wire    *wire
+}
 
 func (w *withHeaders) RoundTrip(req *http.Request) (*http.Response, error) {
+	if w.wire.tooLarge() && req.Method == http.MethodGet {
+		return nil, errLargeReply // a stream that is too long is not taken up again
+	}
 	req = req.Clone(req.Context())
 	if req.Response == nil { // not a redirect
 		for k, v := range w.headers {
 			req.Header[k] = v
 		}
 	}
-	return http.DefaultTransport.RoundTrip(req)
+	if req.Method == http.MethodDelete { // the goodbye, for which nobody waits long
+		ctx, cancel := context.WithTimeout(req.Context(), closeTimeout)
+		defer cancel()
+		resp, err := http.DefaultTransport.RoundTrip(req.WithContext(ctx))
+		if err == nil {
+			_ = resp.Body.Close()
+			resp.Body = http.NoBody
+		}
+		return resp, err
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err == nil {
+		w.wire.watch(resp)
+	}
+	return resp, err
 }
 
 // plainError is an error without the query of an address.
@@ -264,8 +287,17 @@ func (r *remote) Call(ctx context.Context, c Call) (Output, error) {
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.conn.wire.whole, cancel)()
 	res, err := r.conn.session.CallTool(ctx, &mcp.CallToolParams{Name: r.name, Arguments: args})
 	if err != nil {
+		if r.conn.wire.tooLarge() {
+			// One such reply ends the connection: what else it would send is
+			// not asked for.
+			r.box.drop(r.key, r.conn)
+			return Output{}, errLargeReply
+		}
 		if errors.Is(err, mcp.ErrConnectionClosed) {
 			r.box.drop(r.key, r.conn) // the next turn connects again
 		}

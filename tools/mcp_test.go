@@ -113,6 +113,10 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == rawStdio {
+		serveRawStdio()
+		return
+	}
 	os.Exit(m.Run())
 }
 

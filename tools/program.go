@@ -139,7 +139,10 @@ const noParameters = `{"type":"object","properties":{},"additionalProperties":fa
 
 // parameters makes a tool's schema one of an object.
 func parameters(p json.RawMessage) (json.RawMessage, error) {
-	p = bytes.TrimSpace(p)
+	var compact bytes.Buffer
+	if json.Compact(&compact, p) == nil { // what is no JSON is told of below
+		p = compact.Bytes()
+	}
 	switch {
 	case len(p) == 0, string(p) == "null", string(p) == "{}":
 		return json.RawMessage(noParameters), nil

@@ -98,6 +98,12 @@ func (r *run) admitTools(offers []*tools.Offer, caps model.Capabilities, mask bo
 			r.denied[spec.Name] = true
 			continue
 		}
+		if o.Unfit != nil {
+			// Its name is whatever the server wrote.
+			r.rec.Request.DisabledTools = append(r.rec.Request.DisabledTools,
+				record.DisabledTool{Name: toUTF8(spec.Name), Reason: o.Unfit.Error()})
+			continue
+		}
 		args, err := constraint.Compile(constraint.Spec{Kind: constraint.JSON, Source: spec.Parameters}, opt)
 		if err == nil && mask {
 			_, err = args.Admit(caps.Engine)
