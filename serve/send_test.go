@@ -238,3 +238,18 @@ func TestDecide(t *testing.T) {
 		t.Error("a call that does not wait was decided")
 	}
 }
+
+func TestIncompleteSetIsTheInputs(t *testing.T) {
+	const set = "agents/a/input/11.txt, agents/a/input/b.txt: nothing yet in agents/c/output"
+	for path, want := range map[string]bool{
+		"agents/a/input/11.txt": true,
+		"agents/a/input/b.txt":  true,
+		"agents/a/input/1.txt":  false,
+		"a/input/b.txt":         false,
+		"agents/a/input/11.tx":  false,
+	} {
+		if got := inSet(set, path); got != want {
+			t.Errorf("%s: %v, want %v", path, got, want)
+		}
+	}
+}

@@ -91,7 +91,7 @@ func (s *Service) look(status runner.Status, sent *Sent, progress func(runner.Tu
 			}
 		}
 		for _, set := range ag.Incomplete {
-			if strings.Contains(set, filepath.Base(sent.Input.Path)) {
+			if inSet(set, sent.Input.Path) {
 				return fmt.Errorf("the agent %s waits for the other inputs of its set: %s", ag.Name, set)
 			}
 		}
@@ -100,6 +100,13 @@ func (s *Service) look(status runner.Status, sent *Sent, progress func(runner.Tu
 		return fmt.Errorf("%s was removed before it had its turn", sent.Input.Path)
 	}
 	return nil
+}
+
+// inSet reports that an incomplete set, as the runner words it, is about the
+// input at path and not about one whose name is like it.
+func inSet(set, path string) bool {
+	rest := ", " + set
+	return strings.Contains(rest, ", "+path+", ") || strings.Contains(rest, ", "+path+": ")
 }
 
 // idle reports that the agent has nothing to do.
