@@ -137,13 +137,9 @@ func isGraph(root string) bool {
 func (f *Folder) inputs(rec *record.Record, given []string) ([]agents.Input, error) {
 	var in []agents.Input
 	for _, file := range given {
-		abs, err := realFile(file)
+		abs, data, err := inputFile(file)
 		if err != nil {
 			return nil, err
-		}
-		data, err := os.ReadFile(abs)
-		if err != nil {
-			return nil, fmt.Errorf("%s %s", file, plain(err))
 		}
 		in = append(in, agents.Input{Path: agents.Rel(f.Root(), abs), Data: data})
 	}
@@ -189,23 +185,22 @@ func (f *Folder) inputs(rec *record.Record, given []string) ([]agents.Input, err
 // maxInputBytes bounds an input that is read to rebuild a request.
 const maxInputBytes = 64 << 20
 
-// realFile is a regular file's absolute path without links.
-func realFile(file string) (string, error) {
-	abs, err := filepath.Abs(file)
-	if err == nil {
+// inputFile reads a regular file that may lie anywhere; abs is its path without
+// links.
+func inputFile(file string) (abs string, data []byte, err error) {
+	if abs, err = filepath.Abs(file); err == nil {
 		abs, err = filepath.EvalSymlinks(abs)
 	}
 	if err != nil {
-		return "", fmt.Errorf("the input %s %s", file, plain(err))
+		return "", nil, fmt.Errorf("the input %s %s", file, plain(err))
 	}
-	info, err := os.Stat(abs)
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("the input %s %s", file, plain(err))
-	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("the input %s is no regular file", file)
-	case info.Size() > maxInputBytes:
-		return "", fmt.Errorf("the input %s has %d bytes, more than the %d that are read", file, info.Size(), maxInputBytes)
+	dir, err := os.OpenRoot(filepath.Dir(abs))
+	if err != nil {
+		return "", nil, fmt.Errorf("the input %s %s", file, plain(err))
 	}
-	return abs, nil
+	defer dir.Close()
+	if data, err = readIn(dir, filepath.Base(abs), maxInputBytes, nil); err != nil {
+		return "", nil, fmt.Errorf("the input %s %s", file, plain(err))
+	}
+	return abs, data, nil
 }
