@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -407,9 +406,7 @@ func (a *app) report(r checkReport, summary string) error {
 		if r.Findings == nil {
 			r.Findings = []agents.Finding{}
 		}
-		enc := json.NewEncoder(a.stdout)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(r); err != nil {
+		if err := a.printJSON(r); err != nil {
 			return err
 		}
 	} else {

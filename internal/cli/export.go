@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -105,9 +104,7 @@ func (a *app) export(ctx context.Context, dir string, f *exportFlags) error {
 		fmt.Fprintf(a.stderr, "agentgraph: and %s more\n", counted(n, "file"))
 	}
 	if a.json {
-		enc := json.NewEncoder(a.stdout)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(r); err != nil {
+		if err := a.printJSON(r); err != nil {
 			return err
 		}
 	} else {

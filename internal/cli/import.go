@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -70,9 +69,7 @@ func (a *app) importConfig(config, dir string, dry bool) error {
 		report.Findings = append([]agents.Finding{}, graphFindings(g, "", false)...)
 	}
 	if a.json {
-		enc := json.NewEncoder(a.stdout)
-		enc.SetEscapeHTML(false)
-		return enc.Encode(report)
+		return a.printJSON(report)
 	}
 	return a.printImport(report, config, dry)
 }

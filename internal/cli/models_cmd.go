@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -69,7 +68,7 @@ func (a *app) listModels(ctx context.Context, dir string, probe bool) error {
 	if err != nil {
 		return err
 	}
-	var rows []modelRow
+	rows := []modelRow{}
 	failed := false
 	for _, spec := range usedModels(g) {
 		row := describeModel(ctx, spec, probe)
@@ -80,9 +79,7 @@ func (a *app) listModels(ctx context.Context, dir string, probe bool) error {
 		rows = append(rows, row)
 	}
 	if a.json {
-		enc := json.NewEncoder(a.stdout)
-		enc.SetEscapeHTML(false)
-		err = enc.Encode(struct {
+		err = a.printJSON(struct {
 			Models []modelRow `json:"models"`
 		}{rows})
 	} else {
@@ -94,13 +91,18 @@ func (a *app) listModels(ctx context.Context, dir string, probe bool) error {
 	return err
 }
 
-// usedModels are the entries of models: and what agents name beside them, each
-// once, by name.
+// usedModels are the entries of models: and what agents name beside them, also
+// under fallback:, each once, by name.
 func usedModels(g *agents.Graph) []agents.ModelSpec {
 	byName := maps.Clone(g.Models)
 	for _, ag := range g.Agents {
-		if spec := ag.Settings.ModelSpec; ag.Err == nil && spec.Name != "" {
-			byName[spec.Name] = spec
+		if ag.Err != nil {
+			continue
+		}
+		for _, spec := range slices.Insert(slices.Clone(ag.Settings.Fallback), 0, ag.Settings.ModelSpec) {
+			if spec.Name != "" {
+				byName[spec.Name] = spec
+			}
 		}
 	}
 	return slices.SortedFunc(maps.Values(byName), func(a, b agents.ModelSpec) int { return cmp.Compare(a.Name, b.Name) })

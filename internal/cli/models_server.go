@@ -40,15 +40,10 @@ func serverConfig(spec agents.ModelSpec) openai.Config {
 		Dialect: spec.Server, URL: spec.URL, Model: spec.Model, Alias: settingsName(spec),
 		TLSCA: spec.TLSCA, Proxy: spec.Proxy, Context: spec.Context, Parallel: spec.Parallel,
 		LLGuidance: spec.Backend == "llguidance", ProbeCache: filepath.Join(cacheDir(), "probes"),
+		Declared: kindsOf(spec.Constraints),
 	}
 	if name := settingsName(spec); name != "" {
 		cfg.Where = fmt.Sprintf("models: %s in %s", name, agents.GraphFile)
-	}
-	if spec.Constraints != nil {
-		cfg.Declared = []constraint.Kind{}
-		for _, k := range spec.Constraints {
-			cfg.Declared = append(cfg.Declared, constraint.Kind(k))
-		}
 	}
 	return cfg
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -71,11 +70,7 @@ layouts are made from the weights as they are: what those have lost stays lost.`
 			return a.tune(cmd.Context(), spec, w, opt)
 		},
 	}
-	var names []string
-	for _, l := range local.Layouts {
-		names = append(names, l.Name)
-	}
-	cmd.Flags().StringSliceVar(&opt.layouts, "layouts", names, "the `LAYOUTS` to try")
+	cmd.Flags().StringSliceVar(&opt.layouts, "layouts", layoutNames(), "the `LAYOUTS` to try")
 	cmd.Flags().IntVar(&opt.parallel, "parallel", 1, "answer `N` inputs at once")
 	cmd.Flags().IntVar(&opt.rounds, "rounds", 3, "runs of each layout; the fastest counts")
 	a.jsonFlag(cmd, "print one JSON object")
@@ -232,9 +227,7 @@ func measureLayout(ctx context.Context, spec agents.ModelSpec, path string, w *b
 
 func (a *app) tuneTable(rows []*tuned, best *tuned, kept string) error {
 	if a.json {
-		enc := json.NewEncoder(a.stdout)
-		enc.SetEscapeHTML(false)
-		return enc.Encode(struct {
+		return a.printJSON(struct {
 			Layouts []*tuned `json:"layouts"`
 			Best    string   `json:"best"`
 			Kept    string   `json:"kept,omitempty"`

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -36,11 +37,29 @@ func warn(w io.Writer, err error) {
 	}
 }
 
+// printJSON prints one value on a line of stdout; <, > and & stand as they are.
+func (a *app) printJSON(v any) error {
+	enc := json.NewEncoder(a.stdout)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// maxFileBytes bounds a file that an argument names.
+const maxFileBytes = 64 << 20
+
 // readFile reads a file that an argument names; what says which.
 func readFile(what, path string) ([]byte, error) {
-	b, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, fileError(what, path, err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return nil, fileError(what, path, err)
+	}
+	if len(b) > maxFileBytes {
+		return nil, fmt.Errorf("%s %s has more than the %d bytes that are read; name another one", what, path, maxFileBytes)
 	}
 	return b, nil
 }

@@ -71,8 +71,6 @@ func (a *app) rebuild(ctx context.Context, file string, f *rebuildFlags) error {
 	if err != nil {
 		return err
 	}
-	enc := json.NewEncoder(a.stdout)
-	enc.SetEscapeHTML(false)
 	switch {
 	case f.prompt:
 		if b.Prompt == nil {
@@ -83,7 +81,7 @@ func (a *app) rebuild(ctx context.Context, file string, f *rebuildFlags) error {
 	case f.format != "":
 		return a.rebuildBody(b, f.format)
 	case a.json:
-		return enc.Encode(b)
+		return a.printJSON(b)
 	}
 	printRebuilt(a.stdout, b)
 	return nil

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -115,9 +114,7 @@ func (a *app) render(ctx context.Context, dir, modelFlag, name, input string) er
 		TemplateSHA256 *string         `json:"template_sha256"`
 		Messages       []model.Message `json:"messages"`
 	}{orNull(rendered.Prompt), orNull(rendered.Tokens), orNull(rendered.Context), orNull(rendered.TemplateSHA256), msgs}
-	enc := json.NewEncoder(a.stdout)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(out)
+	return a.printJSON(out)
 }
 
 // orNull is nil, JSON's null, for what is not known.

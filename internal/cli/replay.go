@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -168,12 +167,6 @@ func nothingToReplay(skipped map[string]int, opt distill.ReplayOptions) string {
 	return "the output folders are empty"
 }
 
-func (a *app) printJSON(v any) error {
-	enc := json.NewEncoder(a.stdout)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
-}
-
 // printReplayed is one answer, its two texts below each other where they
 // differ.
 func (a *app) printReplayed(r *distill.Replayed, p *distill.Problem) error {
@@ -184,7 +177,7 @@ func (a *app) printReplayed(r *distill.Replayed, p *distill.Problem) error {
 	if a.json {
 		return a.printJSON(r)
 	}
-	label := r.Path
+	label := agents.Printable(r.Path)
 	switch {
 	case r.Error != "":
 		_, err := fmt.Fprintf(a.stdout, "%s  no answer: %s\n", label, agents.Printable(r.Error))

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -41,10 +40,8 @@ line; the first 1000 of them with --json.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var each func(*distill.Answer) error
-			enc := json.NewEncoder(a.stdout)
-			enc.SetEscapeHTML(false)
 			if files {
-				each = func(x *distill.Answer) error { return a.scanFile(enc, x) }
+				each = a.scanFile
 			}
 			rep, err := distill.Scan(cmd.Context(), dirArg(args), walk.opt, each)
 			switch {
@@ -56,7 +53,7 @@ line; the first 1000 of them with --json.`,
 				}
 				return nil
 			case a.json:
-				return enc.Encode(rep)
+				return a.printJSON(rep)
 			}
 			printScan(a.stdout, rep)
 			return nil
@@ -69,12 +66,12 @@ line; the first 1000 of them with --json.`,
 }
 
 // scanFile prints one answer of scan --files.
-func (a *app) scanFile(enc *json.Encoder, x *distill.Answer) error {
+func (a *app) scanFile(x *distill.Answer) error {
 	if !a.json {
 		_, err := fmt.Fprintln(a.stdout, agents.Printable(x.Path))
 		return err
 	}
-	return enc.Encode(struct {
+	return a.printJSON(struct {
 		Agent     string          `json:"agent"`
 		Path      string          `json:"path"`
 		Turn      *uint64         `json:"turn"`
