@@ -20,6 +20,7 @@ type importing struct {
 	agents []*agent
 	// written has the files of the plan, by path.
 	written map[string]bool
+	read    int64 // bytes of system folders
 }
 
 // Read plans the import of the configuration at path into dir. Nothing is

@@ -239,6 +239,42 @@ func TestRefused(t *testing.T) {
 }
 
 // Whatever stands in a configuration, the settings that come of it are read.
+func TestCopiesHaveABound(t *testing.T) {
+	dir := t.TempDir()
+	config := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(config, []byte("agents: {a: {system: [s]}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "s"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Repeat("x", maxSystemBytes)
+	const fit = maxCopiedBytes / maxSystemBytes
+	for i := range fit + 1 {
+		if err := os.WriteFile(filepath.Join(dir, "s", fmt.Sprintf("%02d.md", i)), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plan, err := Read(config, filepath.Join(dir, "graph"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	copies := 0
+	for _, f := range plan.Files {
+		if f.From != "" {
+			copies++
+		}
+	}
+	if copies != fit {
+		t.Errorf("%d files are copied, want %d", copies, fit)
+	}
+	if !slices.ContainsFunc(plan.Notes, func(n Note) bool {
+		return n.Kind == Lost && strings.HasPrefix(n.Message, fmt.Sprintf("s/%02d.md: with it", fit))
+	}) {
+		t.Errorf("no note names the file that is left out: %v", plan.Notes)
+	}
+}
+
 func TestQuoting(t *testing.T) {
 	for _, text := range []string{"", "true", "No", "null", "1", "a: b", "# x", "'", "\"", "a\nb", "\t", "é", "\u2028", "-", "a b", "*x", "&x", "<<", "~", "0x1", "1e3", "2024-01-01", "a\\b", "\x7f"} {
 		s := &settings{}

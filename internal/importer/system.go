@@ -2,6 +2,7 @@ package importer
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,8 +12,11 @@ import (
 	"agentgraph/turn"
 )
 
-// maxSystemBytes bounds one file of a system folder.
-const maxSystemBytes = 4 << 20
+// Bounds of what is copied from system folders: of one file, and of all.
+const (
+	maxSystemBytes = 4 << 20
+	maxCopiedBytes = 64 << 20
+)
 
 // promise is a schema file and what is in it.
 type promise struct {
@@ -81,12 +85,16 @@ func (im *importing) systemFolder(a *agent, k node, dir, prefix string) (promise
 		case !info.Mode().IsRegular() || info.Size() > maxSystemBytes:
 			im.lost(k, "%s is no file of at most %d bytes", from, maxSystemBytes)
 			continue
+		case im.read+info.Size() > maxCopiedBytes:
+			im.lost(k, "%s: with it the system folders hold more than the %d bytes that are copied; copy it by hand", from, maxCopiedBytes)
+			continue
 		}
-		data, err := os.ReadFile(filepath.Join(abs, e.Name()))
+		data, err := readUpTo(filepath.Join(abs, e.Name()), info.Size())
 		if err != nil {
 			im.lost(k, "%s cannot be read: %v", from, cause(err))
 			continue
 		}
+		im.read += info.Size()
 		switch why, _ := turn.NotText("it", data); {
 		case strings.HasPrefix(e.Name(), ".schema-"):
 			promises = append(promises, promise{e.Name(), from, data})
@@ -108,6 +116,16 @@ func (im *importing) copied(a *agent, name, from string, data []byte) {
 		return
 	}
 	im.file(path, from, data)
+}
+
+// readUpTo reads a file as long as it was when it was looked at.
+func readUpTo(path string, size int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, size))
 }
 
 func cause(err error) error {
