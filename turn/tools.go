@@ -118,12 +118,16 @@ func (r *run) admitTools(offers []*tools.Offer, caps model.Capabilities, mask bo
 	}
 }
 
+// reason says what is wrong and where.
 func reason(err error) string {
 	var ref *constraint.Refusal
-	if errors.As(err, &ref) {
+	switch {
+	case !errors.As(err, &ref):
+		return err.Error()
+	case ref.Path == "" || strings.Contains(ref.Reason, ref.Path):
 		return ref.Reason
 	}
-	return err.Error()
+	return fmt.Sprintf("at %s: %s", ref.Path, ref.Reason)
 }
 
 // callGrammars makes "a call or the answer" and "the answer alone".
