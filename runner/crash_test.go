@@ -58,6 +58,7 @@ func child(root string) int {
 		}
 	}
 	gen := func(ctx context.Context, req *turn.Request) *record.Record {
+		streamInChild(req)
 		if strings.HasPrefix(req.User, "flaky") && req.Attempt < 2 {
 			return failed(req, record.ModelError, true)
 		}

@@ -54,6 +54,7 @@ func (r *Runner) recoverAgent(st *agentState) error {
 	if _, err := st.store.Sweep(); err != nil {
 		r.problem(st.name, err.Error(), "")
 	}
+	r.sweepStreams(a)
 	r.activate(st)
 	return nil
 }

@@ -5,6 +5,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"github.com/google/uuid"
 
 	"agentgraph/agents"
 	"agentgraph/model"
@@ -149,6 +152,45 @@ func (r *Runner) endStream(st *agentState, j *job, answer string) {
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.problem(st.name, "the file of a finished stream cannot be put away: "+cause(err), "let this user write to "+r.rel(s.dir))
+	}
+}
+
+// sweepStreams removes what a runner that died left in the folder of an
+// agent's streams: files of turns whose claims were lost with it, so that they
+// were never known. Called before the agent's turns begin.
+func (r *Runner) sweepStreams(a *agents.Agent) {
+	s := r.newStream(a)
+	if s == nil {
+		return
+	}
+	entries, err := os.ReadDir(s.dir)
+	if err != nil || len(entries) == 0 {
+		return // most often it is not there yet
+	}
+	root, err := s.root()
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	flushed := false
+	for _, e := range entries {
+		id, ok := strings.CutSuffix(e.Name(), ".part")
+		if _, err := uuid.Parse(id); !ok || err != nil || len(id) != 36 || !e.Type().IsRegular() {
+			continue // somebody else's
+		}
+		if !flushed {
+			// Other agents may share the folder, and be at work.
+			if r.ledger.Flush(r.ctx) != nil {
+				return
+			}
+			flushed = true
+		}
+		if _, known, err := r.ledger.ByID(id); err != nil || known {
+			continue
+		}
+		if err := root.Remove(e.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			r.problem(a.Name, "what a dead runner showed of an answer cannot be removed: "+cause(err), "let this user write to "+r.rel(s.dir))
+		}
 	}
 }
 
