@@ -107,9 +107,21 @@ func (l *loader) tools(a *Agent, stop func(...*Error)) {
 			stop(l.at(a, f.key, fmt.Sprintf("%s: %s is no folder for this in the graph", f.key, shorten(*f.dir)), "name a folder of its own inside the graph"))
 		case real == a.OutputDir || real == a.TurnsDir || real == a.SystemDir || real == a.Dir:
 			stop(l.at(a, f.key, fmt.Sprintf("%s is the agent's own %s", f.key, filepath.Base(real)), "nothing but whole answers is in output; name a folder of its own"))
+		case isKept(rel(l.g.Root, real)):
+			stop(l.at(a, f.key, fmt.Sprintf("%s lies in %s", f.key, rel(l.g.Root, real)), "nothing but whole answers is in output, and nothing but records in turns; name a folder of its own"))
 		}
 		*f.dir = real
 	}
+}
+
+// isKept reports that a path in the graph is, or lies in, the system, output or
+// turns folder of any agent.
+func isKept(path string) bool {
+	parts := strings.Split(filepath.ToSlash(path), "/")
+	if len(parts) < 3 || parts[0] != AgentsDir {
+		return false
+	}
+	return parts[2] == "system" || parts[2] == "output" || parts[2] == "turns"
 }
 
 // toolPlace says where the tools of a turn are called from.

@@ -3,6 +3,7 @@ package agents
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,5 +82,42 @@ keep_stream: true
 	b, err := os.ReadFile(filepath.Join(dir, "results", "tool-___add-t1-call00001.txt"))
 	if err != nil || string(b) != "three" {
 		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// What is shown of an answer, and results of tools, get into no folder that
+// holds answers, records or prompts: not this agent's, not another's, and not
+// through a link.
+func TestFoldersThatAreKept(t *testing.T) {
+	for folder, want := range map[string]string{
+		"output/live": "lies in agents/a/output/live", "../b/output": "lies in agents/b/output", "../b/turns/x": "lies in agents/b/turns/x",
+		"system": "is the agent's own system", "../b/system": "lies in agents/b/system", "linked/deeper": "lies in agents/b/output/deeper",
+		"../../agents/b/../b/output": "lies in agents/b/output", "live": "", "../../live/output": "", "../b/live": "",
+	} {
+		for _, key := range []string{"stream_output", "tool_output"} {
+			root := t.TempDir()
+			for _, dir := range []string{"agents/a/system", "agents/b/system", "agents/b/output"} {
+				if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Symlink("../b/output", filepath.Join(root, "agents/a/linked")); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(root, "agents/a/agent.yaml"), []byte(key+": "+folder+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			g, err := LoadWith(root, LoadOptions{DefaultModel: "script:none"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if e := g.Agent("a").Err; e != nil {
+				got = e.Error()
+			}
+			if want == "" && got != "" || !strings.Contains(got, want) {
+				t.Errorf("%s: %s: %q, want %q", key, folder, got, want)
+			}
+		}
 	}
 }
