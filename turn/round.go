@@ -21,9 +21,16 @@ func (r *run) round(ctx context.Context, mreq *model.Request) (*model.Response, 
 		return nil, &model.Error{Kind: model.Cancelled, Delivery: model.NotSent, Err: err}
 	}
 	r.auditPrompt(mreq)
+	show := func() {}
+	if mreq.Progress != nil && (r.con == nil || strength(r.promised) < 2) { // a mask leaves no room for thoughts in the text
+		f := &thoughtFilter{progress: mreq.Progress}
+		c := *mreq
+		c.Progress, mreq, show = f.pass, &c, f.flush
+	}
 	r.calling = true
 	resp, err := r.req.Model.Generate(ctx, mreq)
 	r.calling = false
+	show()
 	if err == nil && resp == nil {
 		err = errors.New("the model returned no reply and no error")
 	}
@@ -34,13 +41,15 @@ func (r *run) round(ctx context.Context, mreq *model.Request) (*model.Response, 
 		}
 		if e.Partial != nil {
 			r.learn(e.Partial)
+			r.dropThought(ctx, e.Partial)
 		}
 		return nil, e
 	}
 	c := *resp
 	resp = &c
 	resp.Text, resp.Reasoning = toUTF8(resp.Text), toUTF8(resp.Reasoning)
-	r.account(resp)
+	r.account(resp) // before the reasoning moves: it counts as it was generated
+	r.dropThought(ctx, resp)
 	r.learn(resp)
 	if mreq.Constraint != nil {
 		if e := r.held(resp); e != nil {
