@@ -25,7 +25,7 @@ demo: build ## build, fetch the small model, answer examples/reviews and show th
 
 build: ## bin/agentgraph
 	@scripts/deps.sh go
-	@$(link_native) && $(GO) build -trimpath -buildvcs=$(buildvcs) -o $(BIN) ./cmd/agentgraph
+	@$(link_native) && $(GO) build -trimpath -ldflags=-w -buildvcs=$(buildvcs) -o $(BIN) ./cmd/agentgraph
 
 test: ## every test: without cgo, then with it under the race detector
 	@scripts/deps.sh go clients
