@@ -265,6 +265,19 @@ inputs: [../editor/output]
 	}
 }
 
+// A folder's name cannot write to the terminal.
+func TestGraphExportsArePrintable(t *testing.T) {
+	g := &Graph{Agents: []*Agent{{Name: "esc\x1b[31m\nx\xff"}}}
+	for name, tc := range map[string]struct{ got, want string }{
+		"mermaid": {g.Mermaid(), `["esc\x1b[31m\nx\xff"]`},
+		"dot":     {g.DOT(), `"esc\\x1b[31m\\nx\\xff"`},
+	} {
+		if !strings.Contains(tc.got, tc.want) {
+			t.Errorf("%s: %q, want %s in it", name, tc.got, tc.want)
+		}
+	}
+}
+
 func TestNotAGraph(t *testing.T) {
 	root := graphOf(t, "-- outer/agentgraph.yaml --\n-- outer/agents/a/inner/agents/b/system/ --\n-- plain/x --\n")
 	for dir, want := range map[string]string{

@@ -47,9 +47,9 @@ func Read(path, dir string) (*Plan, error) {
 	for _, k := range root.keys() {
 		switch name := k.name(); {
 		case name == "models":
-			models, found = k.keys(), true
+			models, found = im.keysOf(k, "models by name"), true
 		case name == "agents":
-			agentKeys, found = k.keys(), true
+			agentKeys, found = im.keysOf(k, "agents by name"), true
 		case name == "shutdown_on_idle":
 			im.lost(k, "agentgraph run works until it is stopped, and frees the models then")
 		case name == "model_idle_secs":
@@ -96,6 +96,14 @@ func (im *importing) unknown(n node) {
 }
 
 func (im *importing) wrong(n node, want string) { im.lost(n, "its value is not %s", want) }
+
+// keysOf lists what stands under a mapping, and says so where there is another value.
+func (im *importing) keysOf(n node, want string) []node {
+	if !n.isNull() && !n.isMapping() {
+		im.wrong(n, want)
+	}
+	return n.keys()
+}
 
 // file adds a file to the plan; the first of a name wins.
 func (im *importing) file(path, from string, data []byte) bool {

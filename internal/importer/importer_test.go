@@ -238,6 +238,28 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+func TestOtherThanNames(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(path, []byte("models: none\nagents:\n  - name: a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := Read(path, filepath.Join(dir, "g"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Note{
+		{Lost, "models", 1, 1, "its value is not models by name"},
+		{Lost, "agents", 2, 1, "its value is not agents by name"},
+	}
+	if diff := cmp.Diff(want, plan.Notes); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := Read(dir, filepath.Join(dir, "g")); err == nil || !strings.Contains(err.Error(), "is no regular file") {
+		t.Errorf("a folder: %v", err)
+	}
+}
+
 // Whatever stands in a configuration, the settings that come of it are read.
 func TestCopiesHaveABound(t *testing.T) {
 	dir := t.TempDir()

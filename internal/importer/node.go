@@ -22,6 +22,10 @@ type node struct {
 }
 
 func readConfig(path string) (node, error) {
+	// A FIFO would be waited for, and no signal ends that.
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return node{}, fmt.Errorf("%s is no regular file; name the configuration's config.yaml", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return node{}, err
@@ -88,6 +92,11 @@ func (n node) name() string { return n.at.Value }
 func (n node) isNull() bool {
 	v := real(n.value)
 	return v == nil || v.Kind == yaml.ScalarNode && v.ShortTag() == "!!null"
+}
+
+func (n node) isMapping() bool {
+	v := real(n.value)
+	return v != nil && v.Kind == yaml.MappingNode
 }
 
 // text is a scalar as it is written.
