@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"agentgraph/agents"
 	"agentgraph/constraint"
+	"agentgraph/internal/loopback"
 	"agentgraph/model"
 	"agentgraph/model/openai"
 )
@@ -144,8 +144,7 @@ func plainKey(spec agents.ModelSpec, at agents.Finding) []agents.Finding {
 	if err != nil || spec.Key == nil || u.Scheme != "http" {
 		return nil
 	}
-	host := u.Hostname()
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+	if loopback.Host(u.Hostname()) {
 		return nil
 	}
 	at.Severity = agents.SeverityWarning

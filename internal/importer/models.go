@@ -2,11 +2,12 @@ package importer
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"agentgraph/internal/loopback"
 )
 
 // mistralrsURL is where a server of mistral.rs is expected that the user is
@@ -287,7 +288,7 @@ func (im *importing) command(k, base node, out *settings) {
 		if err == nil {
 			host = u.Hostname()
 		}
-		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		if !loopback.Host(host) {
 			im.lost(k, "it starts a server on this machine, and %s is not known to be it", address)
 			return
 		}

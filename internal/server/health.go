@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"agentgraph/internal/loopback"
 )
 
 // probeTimeout bounds one question to the server.
@@ -38,7 +40,7 @@ func newHealth(raw string) (*health, error) {
 		return nil, fmt.Errorf("url: %q is no address of a server; write http://127.0.0.1:PORT/v1", raw)
 	}
 	host, port := u.Hostname(), u.Port()
-	if !loopback(host) {
+	if !loopback.Host(host) {
 		return nil, fmt.Errorf("url: server_command starts a server on this machine, and %s is not known to be it; write http://127.0.0.1:PORT/v1", host)
 	}
 	if port == "" {
@@ -61,14 +63,6 @@ func newHealth(raw string) (*health, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return h, nil
-}
-
-func loopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }
 
 // check returns nil when the server is ready, else what it said.

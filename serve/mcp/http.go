@@ -17,6 +17,8 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"agentgraph/internal/loopback"
 )
 
 // Path is where the HTTP server answers.
@@ -64,7 +66,7 @@ func (h HTTP) Listen(address string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s is no address to listen on: %w; write 127.0.0.1:8420", address, err)
 	}
-	if !h.Remote && !loopbackName(host) {
+	if !h.Remote && !loopback.Host(host) {
 		return nil, fmt.Errorf("%s is not an address of this machine alone; listen on 127.0.0.1, or allow other machines explicitly", address)
 	}
 	if len(h.Token) < MinToken {
@@ -146,7 +148,7 @@ func (h HTTP) allowed(hostport string) bool {
 		host = name
 	}
 	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
-	if loopbackName(host) || slices.ContainsFunc(h.Hosts, func(n string) bool { return strings.EqualFold(n, host) }) {
+	if loopback.Host(host) || slices.ContainsFunc(h.Hosts, func(n string) bool { return strings.EqualFold(n, host) }) {
 		return true
 	}
 	_, err := netip.ParseAddr(host)
@@ -160,14 +162,6 @@ func (h HTTP) originAllowed(r *http.Request) bool {
 	}
 	u, err := url.Parse(values[0])
 	return len(values) == 1 && err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && h.allowed(u.Host)
-}
-
-func loopbackName(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
 }
 
 // authorized compares in constant time.
