@@ -16,8 +16,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"agentgraph/agents"
 	"agentgraph/model"
 	"agentgraph/output"
@@ -241,7 +239,7 @@ func (s *sampler) jobs(ctx context.Context, sets [][]string) iter.Seq2[*sampleJo
 					s.Sampling(&req.Sampling)
 				}
 				req.Sampling.Seed = &seed
-				req.TurnID, req.SessionID, req.Lineage = newID(), s.Agent.Name, &lineage
+				req.TurnID, req.SessionID, req.Lineage = record.NewID(), s.Agent.Name, &lineage
 				if req.TraceID = trace; trace == "" {
 					req.TraceID = req.TurnID
 				}
@@ -252,14 +250,6 @@ func (s *sampler) jobs(ctx context.Context, sets [][]string) iter.Seq2[*sampleJo
 			}
 		}
 	}
-}
-
-func newID() string {
-	id, err := uuid.NewV7()
-	if err != nil {
-		id = uuid.New()
-	}
-	return id.String()
 }
 
 // read reads the files of a set and finds out what they go back to.

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"agentgraph/agents"
 	"agentgraph/record"
 	"agentgraph/runner/internal/ledger"
@@ -184,7 +182,7 @@ func (r *Runner) claim(st *agentState, j *job) bool {
 	turns := make([]ledger.Turn, len(todo))
 	for i, n := range todo {
 		t := ledger.Turn{
-			Seq: j.turn.Seq + int64(n), ID: newID(), Agent: st.name, Key: ledger.SampleKey(key, n), State: ledger.Claimed, Created: r.now(),
+			Seq: j.turn.Seq + int64(n), ID: record.NewID(), Agent: st.name, Key: ledger.SampleKey(key, n), State: ledger.Claimed, Created: r.now(),
 			Inputs: refs, Lineage: lineage, Trace: trace,
 		}
 		if n >= j.reserve {
@@ -228,15 +226,6 @@ func (r *Runner) claim(st *agentState, j *job) bool {
 	j.stage = stageRun
 	r.at("claimed")
 	return true
-}
-
-// newID names a turn; ids sort by time.
-func newID() string {
-	id, err := uuid.NewV7()
-	if err != nil {
-		id = uuid.New()
-	}
-	return id.String()
 }
 
 // readOrBlock reads a candidate's file, or sees to it that it is tried again

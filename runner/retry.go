@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"agentgraph/record"
 	"agentgraph/runner/internal/ledger"
 )
 
@@ -102,7 +103,7 @@ func (r *Runner) repeat(st *agentState, t ledger.Turn) (ledger.Turn, bool) {
 
 func repeated(t ledger.Turn, seq int64, now time.Time) ledger.Turn {
 	return ledger.Turn{
-		Seq: seq, ID: newID(), Agent: t.Agent, Key: t.Key, State: ledger.Claimed, Created: now,
+		Seq: seq, ID: record.NewID(), Agent: t.Agent, Key: t.Key, State: ledger.Claimed, Created: now,
 		Inputs: t.Inputs, Lineage: t.Lineage, Trace: t.Trace, Forced: true,
 		Sample: t.Sample, Samples: t.Samples,
 	}

@@ -155,7 +155,7 @@ func (r *Runner) comeBack(st *agentState, j *job) {
 func (r *Runner) name(st *agentState, j *job, req *turn.Request) {
 	lineage := j.turn.Lineage
 	req.TurnID, req.TraceID, req.SessionID = j.turn.ID, j.turn.Trace, st.name
-	req.RunID = newID()
+	req.RunID = record.NewID()
 	req.Attempt = j.turn.Attempts + 1
 	req.Lineage = &lineage
 	req.Clock = r.cfg.Now

@@ -31,7 +31,7 @@ func (s *Service) request(c *Call) (req *turn.Request, models []string, refused 
 		}
 		refused = e.Record()
 	}
-	req.TurnID = newID()
+	req.TurnID = record.NewID()
 	req.TraceID = req.TurnID
 	req.User, req.Inputs = c.Prompt, nil
 	req.SessionID = cmp.Or(c.SessionID, c.Thread)

@@ -62,7 +62,7 @@ func (s *Service) Send(ctx context.Context, m Message) (*Sent, error) {
 	if err := checkText(ag, m.Text); err != nil {
 		return nil, err
 	}
-	id := newID()
+	id := record.NewID()
 	name := m.Name
 	if name == "" {
 		name = id + ".txt"

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"agentgraph/agents"
 	"agentgraph/record/store"
 	"agentgraph/runner"
@@ -192,12 +190,4 @@ func (e *ArgumentError) Error() string { return e.Argument + ": " + e.Reason }
 
 func argument(name, format string, args ...any) error {
 	return &ArgumentError{name, fmt.Sprintf(format, args...)}
-}
-
-func newID() string {
-	id, err := uuid.NewV7()
-	if err != nil {
-		id = uuid.New()
-	}
-	return id.String()
 }
