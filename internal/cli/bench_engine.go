@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 
@@ -50,7 +49,7 @@ the agents were apart when half of the turns were done.`,
 				return err
 			}
 			if a.json {
-				return json.NewEncoder(a.stdout).Encode(f)
+				return a.printJSON(f)
 			}
 			_, err = fmt.Fprintf(a.stdout, "%d turns in %.2f s: %.1f turns/s; the model had work %.2f%% of the time and all the calls it takes %.2f%%; at half time the agents had done %d to %d turns; longest wait in the engine %.2f s\n",
 				f.Turns, f.Seconds, f.PerSecond, 100*f.Busy, 100*f.Full, f.Least, f.Most, f.WaitSeconds)

@@ -54,7 +54,7 @@ Times are microseconds. FILE may be - for stdin.`,
 				return err
 			}
 			if a.json {
-				return json.NewEncoder(a.stdout).Encode(r)
+				return a.printJSON(r)
 			}
 			_, err = fmt.Fprintf(a.stdout, `schemas          %d
 pass             %d

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 
@@ -36,7 +35,7 @@ with many agents and old answers.`,
 				return err
 			}
 			if a.json {
-				return json.NewEncoder(a.stdout).Encode(f)
+				return a.printJSON(f)
 			}
 			for _, l := range f.Latency {
 				fmt.Fprintf(a.stdout, "drop to start   %7d old answers: p50 %.1f ms, p99 %.1f ms, max %.1f ms; to the answer: p50 %.1f ms, p99 %.1f ms\n",

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -152,7 +151,7 @@ left out, and listed. Prints the ids of the turns.`,
 			return err
 		}
 		if a.json {
-			return json.NewEncoder(a.stdout).Encode(res)
+			return a.printJSON(res)
 		}
 		for _, id := range res.Turns {
 			fmt.Fprintln(a.stdout, id)
@@ -220,7 +219,7 @@ func (a *app) status(ctx context.Context, dir string, watch bool) error {
 			return err
 		}
 		if a.json {
-			if err := json.NewEncoder(a.stdout).Encode(s); err != nil {
+			if err := a.printJSON(s); err != nil {
 				return err
 			}
 		} else {

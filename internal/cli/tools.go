@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -81,7 +80,7 @@ policy_denied.`,
 			if resp.Waiting == nil {
 				resp.Waiting = []tools.Question{}
 			}
-			return json.NewEncoder(a.stdout).Encode(resp.Waiting)
+			return a.printJSON(resp.Waiting)
 		}
 		for _, q := range resp.Waiting {
 			fmt.Fprintln(a.stdout, questionText(q))

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -44,7 +43,7 @@ func (a *app) versionCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v := readVersion()
 			if a.json {
-				return json.NewEncoder(a.stdout).Encode(v)
+				return a.printJSON(v)
 			}
 			line := "agentgraph " + v.Version
 			if v.Revision != "" {
