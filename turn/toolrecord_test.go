@@ -181,6 +181,36 @@ func TestWhyToolsAreDisabled(t *testing.T) {
 	}
 }
 
+// Tools whose schemas the engine holds one by one but not all at once: those that
+// go beyond are switched off.
+func TestToolsThatDoNotFitTogether(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles large grammars")
+	}
+	native(t)
+	large := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `"property_number_%d":{"type":"string"},`, i)
+		}
+		return `{"type":"object","properties":{` + strings.TrimSuffix(b.String(), ",") + `},"additionalProperties":false}`
+	}
+	list := []string{`{"name":"add","inputSchema":` + addParameters + `}`}
+	for i := range 40 {
+		list = append(list, fmt.Sprintf(`{"name":"large%d","inputSchema":%s}`, i, large(900)))
+	}
+	url := toolServer(t, list)
+	m := scripted(t, "tools: true\nreplies:\n  - match: sum\n    tool_calls: [{name: add, arguments: {a: 20, b: 22}}]\n  - tool_result: '42'\n    text: it is 42\n")
+	rec := run(t, t.Context(), &turn.Request{User: "sum", Model: m, Tools: []tools.Config{{MCP: &tools.Server{URL: url}}}})
+	if text, ok := rec.Answer(); !ok || text != "it is 42" || len(rec.ToolCalls) != 1 {
+		t.Fatalf("%q, %v, %+v", text, rec.Error, rec.ToolCalls)
+	}
+	d := rec.Request.DisabledTools
+	if len(d) == 0 || len(d)+len(rec.Request.Tools) != len(list) || !strings.Contains(d[0].Reason, "larger than the engine can hold") {
+		t.Errorf("disabled %+v of %d", d, len(rec.Request.Tools))
+	}
+}
+
 // toolServer is an MCP server with these tools, each of which answers 42.
 func toolServer(t *testing.T, list []string) string {
 	t.Helper()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sort"
 	"strings"
 
 	"agentgraph/constraint"
@@ -116,6 +118,66 @@ func (r *run) admitTools(offers []*tools.Offer, caps model.Capabilities, mask bo
 		r.offers[spec.Name] = &offered{o, args}
 		r.specs = append(r.specs, spec)
 	}
+	if mask {
+		r.keepWhatFits(r.callFormat(caps))
+	}
+}
+
+// keepWhatFits takes away the tools that the engine cannot hold beside those
+// before them, though it could alone.
+func (r *run) keepWhatFits(format constraint.CallFormat) {
+	if fitTogether(format, r.toolSchemas()) {
+		return
+	}
+	schemas, all := r.toolSchemas(), r.specs
+	n := sort.Search(len(schemas), func(n int) bool { return !fitTogether(format, schemas[:n+1]) })
+	if n == len(all) {
+		return
+	}
+	r.specs = slices.Concat(all[:n], all[n+1:])
+	gone := all[n : n+1]
+	if !fitTogether(format, r.toolSchemas()) {
+		r.specs, gone = all[:n:n], all[n:]
+	}
+	for _, s := range gone {
+		delete(r.offers, s.Name)
+		r.rec.Request.DisabledTools = append(r.rec.Request.DisabledTools, record.DisabledTool{Name: s.Name,
+			Reason: "the schema of its arguments: with those of the tools before it, it is larger than the engine can hold"})
+	}
+}
+
+// fitTogether reports that the engine holds calls of all these tools in one
+// grammar.
+func fitTogether(format constraint.CallFormat, schemas []constraint.ToolSchema) bool {
+	v, err := constraint.ByteVocabulary()
+	if err != nil || len(schemas) == 0 {
+		return true
+	}
+	c, err := constraint.WithCalls(nil, format, schemas)
+	if err != nil {
+		return true // not for its size; whoever makes it says why
+	}
+	m, err := c.NewMatcher(v)
+	if err != nil {
+		return false
+	}
+	m.Close()
+	return true
+}
+
+func (r *run) toolSchemas() []constraint.ToolSchema {
+	var list []constraint.ToolSchema
+	for _, s := range r.specs {
+		list = append(list, constraint.ToolSchema{Name: s.Name, Arguments: r.offers[s.Name].args})
+	}
+	return list
+}
+
+func (r *run) callFormat(caps model.Capabilities) constraint.CallFormat {
+	if r.req.ToolFormat != "" {
+		return r.req.ToolFormat
+	}
+	return caps.CallFormat
 }
 
 // reason says what is wrong and where.
@@ -132,14 +194,7 @@ func reason(err error) string {
 
 // callGrammars makes "a call or the answer" and "the answer alone".
 func (r *run) callGrammars(caps model.Capabilities) *record.Error {
-	format := caps.CallFormat
-	if r.req.ToolFormat != "" {
-		format = r.req.ToolFormat
-	}
-	var schemas []constraint.ToolSchema
-	for _, s := range r.specs {
-		schemas = append(schemas, constraint.ToolSchema{Name: s.Name, Arguments: r.offers[s.Name].args})
-	}
+	format, schemas := r.callFormat(caps), r.toolSchemas()
 	free, err := constraint.WithCalls(nil, format, nil)
 	both := free
 	if err == nil {
