@@ -13,6 +13,9 @@ import (
 
 // isTerminal reports whether w shows text to a person at once.
 func isTerminal(w any) bool {
+	if o, ok := w.(*watchedWriter); ok {
+		w = o.w
+	}
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }

@@ -64,13 +64,17 @@ type app struct {
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, sig := watchSignals(ctx)
 	defer sig.stop()
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, signals: sig}
+	out := &watchedWriter{w: stdout}
+	a := &app{stdin: stdin, stdout: out, stderr: stderr, signals: sig}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = out.failed()
+	}
 	if err == nil {
 		return exitOK
 	}

@@ -64,6 +64,18 @@ func readFile(what, path string) ([]byte, error) {
 	return b, nil
 }
 
+// readStdin reads stdin to its end, with the bound of a file.
+func readStdin(what string, stdin io.Reader) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(stdin, maxFileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s from stdin: %w", what, err)
+	}
+	if len(b) > maxFileBytes {
+		return nil, fmt.Errorf("%s on stdin has more than the %d bytes that are read; give less", what, maxFileBytes)
+	}
+	return b, nil
+}
+
 // fileError says that a file an argument names cannot be had, and what to do.
 func fileError(what, path string, err error) error {
 	hint := "name another one"

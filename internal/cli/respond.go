@@ -251,9 +251,9 @@ func (a *app) prompt(file string, args []string, stdinUsed bool) (string, error)
 	if isTerminal(a.stdin) {
 		fmt.Fprintln(a.stderr, "agentgraph: reading the prompt from the terminal; end it with Ctrl-D")
 	}
-	b, err := io.ReadAll(a.stdin)
+	b, err := readStdin("the prompt", a.stdin)
 	if err != nil {
-		return "", fmt.Errorf("reading the prompt from stdin: %w", err)
+		return "", err
 	}
 	return notEmpty(string(b), "stdin")
 }

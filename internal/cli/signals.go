@@ -10,10 +10,12 @@ import (
 
 // signals turns Ctrl-C and SIGTERM into an orderly end: the first lets a
 // command finish what runs when it asked for that, otherwise, and always the
-// second time, the context ends.
+// second time, the context ends. One more ends a process that hangs in a call
+// which knows of no context, such as the opening of a FIFO.
 type signals struct {
 	mu     sync.Mutex
 	finish func()
+	ended  bool
 	cancel context.CancelFunc
 	c      chan os.Signal
 	done   chan struct{}
@@ -38,9 +40,13 @@ func watchSignals(ctx context.Context) (context.Context, *signals) {
 
 func (s *signals) interrupt() {
 	s.mu.Lock()
-	finish := s.finish
+	finish, ended := s.finish, s.ended
 	s.finish = nil
+	s.ended = finish == nil
 	s.mu.Unlock()
+	if ended {
+		os.Exit(exitCancelled)
+	}
 	if finish == nil {
 		s.cancel()
 		return

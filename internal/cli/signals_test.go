@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -186,6 +187,37 @@ func waitForFile(t *testing.T, path string) {
 	for range tick.C {
 		if info, err := os.Stat(path); err == nil && info.Size() > 0 {
 			return
+		}
+	}
+}
+
+// The opening of a FIFO that nobody writes to ends on no context.
+func TestInterruptWhatHangs(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("needs FIFOs")
+	}
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if out, err := exec.Command("mkfifo", fifo).CombinedOutput(); err != nil {
+		t.Fatal(err, string(out))
+	}
+	cmd := program(t, "respond", "--model", "script:none.yaml", "--file", fifo)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(20 * time.Second)
+	for {
+		select {
+		case <-ended: // by the signal itself where it came before anybody watched
+			return
+		case <-tick.C:
+			cmd.Process.Signal(os.Interrupt)
+		case <-late:
+			cmd.Process.Kill()
+			t.Fatal("it does not end")
 		}
 	}
 }

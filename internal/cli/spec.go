@@ -76,9 +76,9 @@ func (f *specFlags) read(cmd *cobra.Command, stdin io.Reader) (spec *constraint.
 // schema file is read by its own name's rules, whatever its type.
 func sourceFile(path string, kind constraint.Kind, stdin io.Reader) (*constraint.Spec, bool, error) {
 	if path == "-" {
-		b, err := io.ReadAll(stdin)
+		b, err := readStdin("the schema", stdin)
 		if err != nil {
-			return nil, true, fmt.Errorf("reading the schema from stdin: %w", err)
+			return nil, true, err
 		}
 		return &constraint.Spec{Kind: kind, Source: dropBOM(b), File: "stdin"}, true, nil
 	}
