@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,7 +67,7 @@ func serveRawStdio() {
 
 // rawHTTP answers as JSON or as a stream of events; huge calls get a reply that
 // does not end.
-func rawHTTP(t *testing.T, events bool, huge *bool) string {
+func rawHTTP(t *testing.T, events bool, huge *atomic.Bool) string {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete && huge != nil {
@@ -80,7 +81,7 @@ func rawHTTP(t *testing.T, events bool, huge *bool) string {
 			w.WriteHeader(http.StatusAccepted)
 			return
 		}
-		endless := r.Method == http.MethodGet || huge != nil && *huge && strings.Contains(string(msg), "tools/call")
+		endless := r.Method == http.MethodGet || huge != nil && huge.Load() && strings.Contains(string(msg), "tools/call")
 		if !events {
 			w.Header().Set("Content-Type", "application/json")
 			if endless {
@@ -150,7 +151,9 @@ func TestSchemasOfServersAreKept(t *testing.T) {
 func TestEndlessReplies(t *testing.T) {
 	for name, events := range map[string]bool{"JSON": false, "SSE": true} {
 		t.Run(name, func(t *testing.T) {
-			huge := true
+			t.Parallel()
+			var huge atomic.Bool
+			huge.Store(true)
 			c := tools.Config{MCP: &tools.Server{URL: rawHTTP(t, events, &huge)}, Only: []string{"a"}}
 			box := &tools.Box{}
 			open := func() *tools.Offer {
@@ -164,7 +167,7 @@ func TestEndlessReplies(t *testing.T) {
 			if r := call(open(), `{"zeta":1}`); r.Failed != "the server's reply is larger than 16 MiB and was dropped" || r.Text != "error: "+r.Failed {
 				t.Errorf("%+v", r)
 			}
-			huge = false
+			huge.Store(false)
 			if r := call(open(), `{"zeta":1}`); r.Text != "done" {
 				t.Errorf("afterwards: %+v", r)
 			}

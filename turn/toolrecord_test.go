@@ -188,16 +188,13 @@ func TestToolsThatDoNotFitTogether(t *testing.T) {
 		t.Skip("compiles large grammars")
 	}
 	native(t)
-	large := func(n int) string {
-		var b strings.Builder
-		for i := range n {
-			fmt.Fprintf(&b, `"property_number_%d":{"type":"string"},`, i)
-		}
-		return `{"type":"object","properties":{` + strings.TrimSuffix(b.String(), ",") + `},"additionalProperties":false}`
-	}
 	list := []string{`{"name":"add","inputSchema":` + addParameters + `}`}
-	for i := range 40 {
-		list = append(list, fmt.Sprintf(`{"name":"large%d","inputSchema":%s}`, i, large(900)))
+	for i := range 3 {
+		var items []string
+		for k := range 550 {
+			items = append(items, fmt.Sprintf(`{"type":"array","minItems":%d,"maxItems":%d,"items":{"const":"v%d_%d"}}`, 900+k, 1900+k, i, k))
+		}
+		list = append(list, fmt.Sprintf(`{"name":"large%d","inputSchema":{"type":"object","properties":{"s":{"type":"array","prefixItems":[%s]}}}}`, i, strings.Join(items, ",")))
 	}
 	url := toolServer(t, list)
 	m := scripted(t, "tools: true\nreplies:\n  - match: sum\n    tool_calls: [{name: add, arguments: {a: 20, b: 22}}]\n  - tool_result: '42'\n    text: it is 42\n")
