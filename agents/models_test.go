@@ -44,6 +44,8 @@ func TestModelEntries(t *testing.T) {
 		{"plug-in with a typo", "{plugin: {nmae: x}}", `did you mean "name"?`},
 		{"command as text", "{plugin: x, server_command: run me}", "must be keys with values, not the text"},
 		{"plain", "{plugin: x}", ""},
+		{"plug-in with a model", "{plugin: {command: [python3, ours.py], env: [OUR_KEY]}, model: tiny, constraints: [json]}", ""},
+		{"file with a model", "{gguf: a.gguf, model: tiny}", "has a model and no server"},
 		{"long", "{plugin: {command: [sh, -c, y], env: [Z]}, constraints: [], context: 512}", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

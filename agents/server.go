@@ -15,7 +15,7 @@ func (s *ModelSpec) serverProblem() (msg, hint string) {
 		for _, k := range []struct {
 			key     string
 			written bool
-		}{{"url", s.URL != ""}, {"model", s.Model != ""}, {"key", s.Key != nil}, {"tls_ca", s.TLSCA != ""}, {"proxy", s.Proxy != ""}, {"backend", s.Backend != ""}} {
+		}{{"url", s.URL != ""}, {"model", s.Model != "" && s.Plugin == nil}, {"key", s.Key != nil}, {"tls_ca", s.TLSCA != ""}, {"proxy", s.Proxy != ""}, {"backend", s.Backend != ""}} {
 			if k.written {
 				return "has a " + k.key + " and no server", "write server: KIND, or remove it"
 			}

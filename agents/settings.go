@@ -141,7 +141,7 @@ type ModelSpec struct {
 
 	Server         string          `yaml:"server" default:"–" enum:"generic,llamacpp,mistralrs,ollama,openai,sglang,vllm" doc:"A server that speaks the OpenAI API, and which; generic is any other. See docs/servers.md."`
 	URL            string          `yaml:"url" default:"–" doc:"Where the server's API is, as in http://127.0.0.1:8000/v1; without a path, /v1 is meant."`
-	Model          string          `yaml:"model" default:"–; llamacpp has one" doc:"The server's name for the model."`
+	Model          string          `yaml:"model" default:"–; llamacpp has one" doc:"The server's name for the model; a plug-in gets it as the request's model."`
 	Key            *KeyOptions     `yaml:"key" secret:"1" default:"none" doc:"Where the server's key comes from, one of the two. It goes to the host of url and nowhere else."`
 	ServerCommand  *CommandOptions `yaml:"server_command" default:"none" doc:"Starts the server before it is first asked, again when it dies, and stops it at the end. [PROGRAM, ARGUMENT, …] is short for {command: …}."`
 	StartupTimeout *Duration       `yaml:"startup_timeout" default:"5m" min:"100ms" max:"24h" doc:"How long a started server may take until it answers."`
