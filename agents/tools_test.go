@@ -121,3 +121,39 @@ func TestFoldersThatAreKept(t *testing.T) {
 		}
 	}
 }
+
+// thinking: reaches the turn as it is written, and is nobody's where it is not.
+func TestThinkingReachesTheTurn(t *testing.T) {
+	for _, tt := range []struct{ defaults, agent, want string }{
+		{"", "", "unset"},
+		{"", "thinking: false\n", "false"},
+		{"", "thinking: true\n", "true"},
+		{"defaults: {thinking: false}\n", "", "false"},
+		{"defaults: {thinking: false}\n", "thinking: true\n", "true"},
+	} {
+		root := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(root, "agents/a/system"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{"agentgraph.yaml": tt.defaults, "agents/a/agent.yaml": tt.agent} {
+			if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g, err := LoadWith(root, LoadOptions{DefaultModel: "script:none"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		req, err := g.Agent("a").Turn([]Input{{Path: "agents/a/input/x", Data: []byte("x")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := "unset"
+		if req.Thinking != nil {
+			got = map[bool]string{true: "true", false: "false"}[*req.Thinking]
+		}
+		if got != tt.want {
+			t.Errorf("%q, %q: %s, want %s", tt.defaults, tt.agent, got, tt.want)
+		}
+	}
+}
