@@ -123,6 +123,9 @@ func newSampler(opt SampleOptions) (*sampler, error) {
 	if set.Temperature == 0 && opt.N > 1 {
 		return nil, fmt.Errorf("the temperature of agent %s is 0, so all its answers would be the same; set --temperature, for example to 0.8", a.Name)
 	}
+	if err := canWrite(a.TurnsDir); err != nil {
+		return nil, fmt.Errorf("the records of agent %s cannot be written: %w; let this user write there", a.Name, err)
+	}
 	s := &sampler{SampleOptions: opt, parallel: opt.Parallel, folder: output.Open(a.OutputDir), store: store.Open(a.TurnsDir), made: map[string]map[string]*Answer{}}
 	if s.parallel == 0 {
 		s.parallel = max(opt.Model.Capabilities().Parallel, 1)
@@ -132,6 +135,18 @@ func newSampler(opt SampleOptions) (*sampler, error) {
 		s.seed = *opt.Seed
 	}
 	return s, nil
+}
+
+// canWrite finds out before a token what would leave answers without a record.
+func canWrite(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".agentgraph-*.tmp")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // inputs are the sets of files that each get N answers.

@@ -190,3 +190,24 @@ func TestSampleFailures(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Records that cannot be written are found out before a token, not after the
+// answer is published.
+func TestSampleNeedsItsRecords(t *testing.T) {
+	g := newGraphDir(t)
+	g.write("agents/rater/system/role.md", "Rate.\n")
+	g.write("agents/rater/input/a.txt", "first")
+	g.write("agents/rater/turns", "a file where the folder should be")
+	loaded := sampleGraph(t, g)
+	_, err := distill.Sample(context.Background(), distill.SampleOptions{Graph: loaded, Agent: loaded.Agent("rater"), N: 1,
+		Model: seeded{scriptModel(t, "constraints: none\ndefault: {text: x}")}}, func(s *distill.Sampled) error {
+		t.Errorf("an answer: %+v", s)
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "records of agent rater") {
+		t.Errorf("error %v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(g.root, "agents/rater/output/*")); len(left) != 0 {
+		t.Errorf("output/ holds %v", left)
+	}
+}

@@ -35,6 +35,9 @@ func lockFile(root string) string { return filepath.Join(root, agents.StateDir, 
 // that a dead process left is free. held is the file that is locked.
 func lockGraph(root string, now time.Time) (unlock func(), held fs.FileInfo, err error) {
 	state := filepath.Join(root, agents.StateDir)
+	if real, err := filepath.EvalSymlinks(root); err == nil && agents.LeadsOut(real, state) {
+		return nil, nil, fmt.Errorf("%s is a link that leads out of the graph; make it a folder", state)
+	}
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		return nil, nil, lockError("making", state, err)
 	}

@@ -398,3 +398,16 @@ func fill(t *testing.T, path string, left int64) {
 		}
 	}
 }
+
+// What the runner keeps for itself stays in the graph too.
+func TestStateFolderThatLeadsOut(t *testing.T) {
+	g := newGraph(t, "agents/a/system/role.md", "You answer.", "agents/a/input/x", "hello")
+	outside := t.TempDir()
+	g.must(os.Symlink(outside, g.path(".agentgraph")))
+	if r, err := New(g.config(echo, newLog())); err == nil || !strings.Contains(err.Error(), "leads out of the graph") {
+		t.Errorf("runner %v, error %v", r, err)
+	}
+	if left, err := os.ReadDir(outside); err != nil || len(left) != 0 {
+		t.Errorf("outside: %v, %v", left, err)
+	}
+}
