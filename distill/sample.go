@@ -376,6 +376,7 @@ func (s *sampler) run(ctx context.Context, j *sampleJob) *sampledTurn {
 	} else {
 		t.rec = turn.Run(ctx, j.req)
 	}
+	t.rec.Origin = record.OriginSample
 	if s.N > 1 {
 		t.rec.Sample = &record.Sample{Index: j.index, Of: s.N}
 	}

@@ -65,6 +65,9 @@ func TestSample(t *testing.T) {
 	rep, err := distill.Sample(context.Background(), opt, func(s *distill.Sampled) error {
 		got = append(got, fmt.Sprint(s.Input, " ", *s.Seed, " ", s.Output))
 		recordtest.Check(t, s.Record)
+		if s.Record.Origin != record.OriginSample {
+			t.Errorf("origin %q", s.Record.Origin)
+		}
 		return nil
 	})
 	if err != nil {

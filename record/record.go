@@ -86,6 +86,10 @@ type Record struct {
 	// Sample says which of several answers to the same input this is; nil when
 	// there is one. Its seed is in request.sampling.
 	Sample *Sample `json:"sample,omitempty"`
+	// Origin is OriginSample for an answer that the sample command asked for:
+	// it is no turn of the graph, so that its input still gets one. Empty
+	// otherwise.
+	Origin string  `json:"origin,omitempty"`
 	Timing *Timing `json:"timing"`
 	// SettingsSHA256 is the hash of the agent's effective settings.
 	SettingsSHA256 *string `json:"settings_sha256"`
@@ -291,6 +295,9 @@ type ToolCall struct {
 	ExitStatus   *int            `json:"exit_status"`
 	Milliseconds int64           `json:"milliseconds"`
 }
+
+// OriginSample is Record.Origin of what the sample command made.
+const OriginSample = "sample"
 
 // Sample is one of several answers to the same input.
 type Sample struct {

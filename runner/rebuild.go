@@ -85,6 +85,7 @@ func readBrief(s *store.Store, id string) (*record.Record, error) {
 		Outputs []record.FileRef `json:"outputs"`
 		Lineage *record.Lineage  `json:"lineage"`
 		Sample  *record.Sample   `json:"sample"`
+		Origin  string           `json:"origin"`
 		Outcome *struct {
 			Status record.Status `json:"status"`
 		} `json:"outcome"`
@@ -93,16 +94,17 @@ func readBrief(s *store.Store, id string) (*record.Record, error) {
 		return s.Read(id) // says what is wrong with it
 	}
 	rec := &record.Record{Attempt: brief.Attempt, TraceID: brief.TraceID, Error: brief.Error,
-		Inputs: brief.Inputs, Outputs: brief.Outputs, Lineage: brief.Lineage, Sample: brief.Sample}
+		Inputs: brief.Inputs, Outputs: brief.Outputs, Lineage: brief.Lineage, Sample: brief.Sample, Origin: brief.Origin}
 	if brief.Outcome != nil {
 		rec.Outcome = &record.Outcome{Status: brief.Outcome.Status}
 	}
 	return rec, nil
 }
 
-// turnOf is the ledger's row of a record.
+// turnOf is the ledger's row of a record. What the sample command made is no
+// turn of the graph.
 func turnOf(agent, id string, rec *record.Record) (ledger.Turn, bool) {
-	if len(rec.Inputs) == 0 {
+	if len(rec.Inputs) == 0 || rec.Origin == record.OriginSample {
 		return ledger.Turn{}, false
 	}
 	t := ledger.Turn{ID: id, Agent: agent, Key: identity(agent, rec.Inputs), Inputs: rec.Inputs, Attempts: rec.Attempt, Trace: id, Created: time.Now()}

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -409,5 +410,23 @@ func TestStateFolderThatLeadsOut(t *testing.T) {
 	}
 	if left, err := os.ReadDir(outside); err != nil || len(left) != 0 {
 		t.Errorf("outside: %v, %v", left, err)
+	}
+}
+
+// An answer of the sample command is no turn of the graph: its input gets one.
+func TestRecordsOfSamplesAreNoTurns(t *testing.T) {
+	g := newGraph(t, "agents/a/system/role.md", "You answer.", "agents/a/input/x", "hello", "agents/a/input/y", "hi")
+	g.once(echo)
+	records, err := filepath.Glob(g.path("agents/a/turns/*.json"))
+	if err != nil || len(records) != 2 {
+		t.Fatalf("%v, %v", records, err)
+	}
+	data, err := os.ReadFile(records[0])
+	g.must(err)
+	g.must(os.WriteFile(records[0], bytes.Replace(data, []byte("{"), []byte(`{"origin":"sample",`), 1), 0o666))
+	g.must(os.RemoveAll(g.path(".agentgraph")))
+	g.once(echo)
+	if records, _ := filepath.Glob(g.path("agents/a/turns/*.json")); len(records) != 3 {
+		t.Errorf("%d records instead of 3", len(records))
 	}
 }

@@ -63,6 +63,8 @@ export interface TurnRecord {
   lineage: Lineage | null;
   /** Which of several answers to the same input this is. */
   sample?: Sample;
+  /** Made by the sample command; the graph's own turns have no origin. */
+  origin?: "sample";
   timing: Timing | null;
   settings_sha256: string | null;
 }
