@@ -851,7 +851,9 @@ pub unsafe extern "C" fn ag_model_quantize(
         p.nthread = threads;
         p.allow_requantize = true;
         if sys::llama_model_quantize(from, to, &p) != 0 {
-            return Err(cause("llama.cpp cannot write this layout and gives no reason"));
+            return Err(cause(
+                "llama.cpp cannot write this layout and gives no reason",
+            ));
         }
         Ok(0)
     });
