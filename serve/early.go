@@ -29,21 +29,7 @@ func (s *Service) earlyRefusal(ctx context.Context, req *turn.Request, name stri
 			id.Alias = spec.Name
 		}
 	}
-	early.Model = unloaded{id}
+	// No model is opened: the turn is refused anyway.
+	early.Model = model.Absent{Who: id, Why: errors.New("not loaded")}
 	return turn.Run(ctx, &early)
 }
-
-// unloaded is a model that was not opened because its turn is refused anyway.
-type unloaded struct{ identity model.Identity }
-
-func (u unloaded) Generate(context.Context, *model.Request) (*model.Response, error) {
-	return nil, &model.Error{Kind: model.Unavailable, Delivery: model.NotSent, Model: u.identity.Name, Err: errors.New("not loaded")}
-}
-
-func (u unloaded) Render(context.Context, *model.Request) (model.Rendered, error) {
-	return model.Rendered{}, model.ErrNotRendered
-}
-
-func (u unloaded) Capabilities() model.Capabilities { return model.Capabilities{Parallel: 1} }
-func (u unloaded) Identity() model.Identity         { return u.identity }
-func (u unloaded) Close() error                     { return nil }

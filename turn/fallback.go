@@ -36,7 +36,7 @@ func RunFirst(ctx context.Context, req *Request, sources []Source, run func(cont
 		this := *req
 		m, err := src.Open(ctx)
 		if err != nil {
-			this.Model = unopened{identityOf(src.Name, err)}
+			this.Model = model.Absent{Who: identityOf(src.Name, err), Why: notOpened}
 			rec = this.unopened(ctx, err)
 		} else {
 			this.Model = m
@@ -69,8 +69,8 @@ func RunFirst(ctx context.Context, req *Request, sources []Source, run func(cont
 		if retry && first.Outcome == nil {
 			// One of them may be there later: a failed attempt, not a refusal.
 			this := *req
-			this.Model = unopened{passed[0].Model}
-			first = this.failed(ctx, &e)
+			this.Model = model.Absent{Who: passed[0].Model, Why: notOpened}
+			first = this.failed(&e)
 		}
 	}
 	return withPassed(first, passed[min(len(passed), 1):])
@@ -113,13 +113,13 @@ func (r *Request) unopened(ctx context.Context, err error) *record.Record {
 	var me *model.Error
 	if errors.As(err, &me) && me.Retry && ctx.Err() == nil {
 		e.Retry = true
-		return r.failed(ctx, e)
+		return r.failed(e)
 	}
 	return Refuse(r, e)
 }
 
 // failed is the record of an attempt that did not come as far as its model.
-func (r *Request) failed(_ context.Context, e *record.Error) *record.Record {
+func (r *Request) failed(e *record.Error) *record.Record {
 	t := newRun(r)
 	t.budget, t.msgs = r.maxTokens(), Messages(r)
 	t.rec.Request = t.request()
@@ -137,8 +137,8 @@ func (r *Request) failed(_ context.Context, e *record.Error) *record.Record {
 	return t.finish()
 }
 
-// unopened stands for a model that could not be opened.
-type unopened struct{ identity model.Identity }
+// notOpened is why a model that could not be opened answers nothing.
+var notOpened = errors.New("it could not be opened")
 
 // identityOf is what is known of a model that could not be opened.
 func identityOf(name string, err error) model.Identity {
@@ -152,15 +152,3 @@ func identityOf(name string, err error) model.Identity {
 	}
 	return id
 }
-
-func (u unopened) Generate(context.Context, *model.Request) (*model.Response, error) {
-	return nil, &model.Error{Kind: model.Unavailable, Delivery: model.NotSent, Model: u.identity.Name, Err: errors.New("it could not be opened")}
-}
-
-func (u unopened) Render(context.Context, *model.Request) (model.Rendered, error) {
-	return model.Rendered{}, model.ErrNotRendered
-}
-
-func (u unopened) Capabilities() model.Capabilities { return model.Capabilities{Parallel: 1} }
-func (u unopened) Identity() model.Identity         { return u.identity }
-func (u unopened) Close() error                     { return nil }
