@@ -132,7 +132,7 @@ func newClient(m *Model, c *http.Client, base *url.URL) *client {
 	opts := []option.RequestOption{
 		option.WithBaseURL(base.String()), option.WithHTTPClient(c), option.WithMaxRetries(0),
 		option.WithHeader("User-Agent", "agentgraph"),
-		option.WithMiddleware(withoutMachine),
+		option.WithMiddleware(withoutMachine, repeatable),
 	}
 	u, _ := CheckURL(m.cfg.URL)
 	for key, values := range u.Query() {
@@ -158,6 +158,15 @@ func withoutMachine(req *http.Request, next option.MiddlewareNext) (*http.Respon
 			req.Header.Del(name)
 		}
 	}
+	return next(req)
+}
+
+// repeatable lets net/http send a request again, once, on a new connection,
+// where a connection that was kept open turns out to be closed by the server.
+// Servers close theirs after a few seconds (llama.cpp's after five), which no
+// client can see in time. The header is not sent: it has no value.
+func repeatable(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+	req.Header["Idempotency-Key"] = []string{}
 	return next(req)
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"syscall"
 	"unicode"
 	"unicode/utf8"
 
@@ -86,7 +87,10 @@ func (m *Model) unreached(err error, d model.Delivery) *model.Error {
 	for errors.As(err, &ue) {
 		err = ue.Err
 	}
-	hint := "see that it runs, and that url: is right"
+	what, hint := "cannot be reached", "see that it runs, and that url: is right"
+	if d == model.MayHaveBeenSent {
+		what, hint = "broke off", "see in its log why"
+	}
 	var dns *net.DNSError
 	switch {
 	case errors.As(err, &dns):
@@ -97,8 +101,10 @@ func (m *Model) unreached(err error, d model.Delivery) *model.Error {
 		hint = "write http:// in url:"
 	case errors.Is(err, io.EOF):
 		err = errors.New("it closed the connection without an answer")
+	case errors.Is(err, syscall.ECONNRESET):
+		err = errors.New("it reset the connection without an answer")
 	}
-	e := m.failed(model.Unavailable, d, fmt.Errorf("the server at %s cannot be reached: %s; %s", m.id.Server, m.clean(err.Error()), hint))
+	e := m.failed(model.Unavailable, d, fmt.Errorf("the server at %s %s: %s; %s", m.id.Server, what, m.clean(err.Error()), hint))
 	e.Retry = true
 	m.probes.forgetVersion()
 	return e

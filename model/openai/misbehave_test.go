@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -245,5 +246,47 @@ func TestServerIsDown(t *testing.T) {
 		if e := modelError(t, m.(model.Admitter).Admit(context.Background(), con)); e.Kind != model.Unavailable {
 			t.Errorf("Admit says %s: %v", e.Kind, e)
 		}
+	}
+}
+
+// A server closes a connection that it kept open as the next request arrives.
+// That is no fault of the request: it is sent again on a new connection, once.
+// A server that closes a new connection too has failed.
+func TestKeptConnectionIsClosed(t *testing.T) {
+	var mu sync.Mutex
+	seen := map[string]int{} // requests per connection
+	closing := false
+	f := newFake(t, func(w http.ResponseWriter, r *http.Request, _ []byte) {
+		if _, ok := r.Header["Idempotency-Key"]; ok {
+			t.Error("the server is told of a key")
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if seen[r.RemoteAddr]++; seen[r.RemoteAddr] > 1 || closing {
+			panic(http.ErrAbortHandler)
+		}
+		// With a length, so that the connection is free with the last byte.
+		io.WriteString(w, `{"choices":[{"index":0,"message":{"content":"Yes"},"finish_reason":"stop"}]}`)
+	})
+	m := f.open(t)
+	for i := range 3 {
+		resp, err := m.Generate(context.Background(), question(nil))
+		if err != nil {
+			t.Fatalf("call %d: %v", i, err)
+		}
+		if resp.Text != "Yes" {
+			t.Errorf("call %d: %q", i, resp.Text)
+		}
+	}
+	mu.Lock()
+	closing = true
+	mu.Unlock()
+	_, err := m.Generate(context.Background(), question(nil))
+	e := modelError(t, err)
+	if e.Kind != model.Unavailable || e.Delivery != model.MayHaveBeenSent || !e.Retry || !strings.Contains(e.Error(), "closed the connection without an answer") || strings.Contains(e.Error(), "cannot be reached") {
+		t.Errorf("%s, %s, again %v: %v", e.Kind, e.Delivery, e.Retry, e)
+	}
+	if got := len(f.completions()); got != 3+2+2 {
+		t.Errorf("%d requests were made", got)
 	}
 }
