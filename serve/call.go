@@ -75,8 +75,8 @@ type Started struct {
 }
 
 // Respond runs one call and returns its record: an answer, a failure or a
-// refusal. The error is for what leaves no turn at all: an *ArgumentError,
-// settings that cannot be read, or the end of ctx before the model was asked.
+// refusal. The error is for what leaves no turn at all: an *ArgumentError, or
+// settings that cannot be read.
 func (s *Service) Respond(ctx context.Context, c Call) (*record.Record, error) {
 	ctx, end, err := s.begin(ctx)
 	if err != nil {
@@ -100,6 +100,9 @@ func (s *Service) Respond(ctx context.Context, c Call) (*record.Record, error) {
 			return nil, err
 		}
 		unlock, err := thread.Lock(ctx)
+		if err != nil && ctx.Err() != nil {
+			return s.ended(ctx, req, names[0]), nil
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -118,7 +121,7 @@ func (s *Service) Respond(ctx context.Context, c Call) (*record.Record, error) {
 			}})
 		}
 		if rec = turn.RunFirst(ctx, req, sources, turn.Run); rec.Outcome == nil && ctx.Err() != nil {
-			return nil, ctx.Err()
+			rec = s.ended(ctx, req, names[0])
 		}
 	}
 	if err := remember(rec); err != nil {

@@ -22,6 +22,20 @@ func (s *Service) earlyRefusal(ctx context.Context, req *turn.Request, name stri
 		return nil
 	}
 	early := *req
+	// No model is opened: the turn is refused anyway.
+	early.Model = s.absent(name)
+	return turn.Run(ctx, &early)
+}
+
+// ended is the record of a call that was over before its model was asked.
+func (s *Service) ended(ctx context.Context, req *turn.Request, name string) *record.Record {
+	early := *req
+	early.Model = s.absent(name)
+	return turn.Ended(ctx, &early)
+}
+
+// absent stands for a model that is not opened.
+func (s *Service) absent(name string) model.Model {
 	id := model.Identity{Name: filepath.Base(name)}
 	if spec, err := s.ModelSpec(name); err == nil {
 		id.Name = filepath.Base(spec.GGUF + spec.Script)
@@ -29,7 +43,5 @@ func (s *Service) earlyRefusal(ctx context.Context, req *turn.Request, name stri
 			id.Alias = spec.Name
 		}
 	}
-	// No model is opened: the turn is refused anyway.
-	early.Model = model.Absent{Who: id, Why: errors.New("not loaded")}
-	return turn.Run(ctx, &early)
+	return model.Absent{Who: id, Why: errors.New("not loaded")}
 }

@@ -202,6 +202,22 @@ func TestCancelledCall(t *testing.T) {
 	}
 }
 
+// A call that is cancelled before its model is asked leaves a record too:
+// while the model is opened, and while another call has its thread.
+func TestCancelledBeforeTheModel(t *testing.T) {
+	s := newService(t)
+	m := plain(t, "default: {text: hello}")
+	for _, thread := range []string{"", "talk"} {
+		ctx, cancel := context.WithCancel(within(t))
+		cancel()
+		rec, err := s.Respond(ctx, Call{Prompt: "hello", Model: m, Thread: thread})
+		must(t, err)
+		if rec.Outcome == nil || rec.Outcome.Status != record.Cancelled || rec.Error == nil || rec.Error.Code != record.CodeCancelled || rec.Accounting.ModelCalls != "0" {
+			t.Errorf("thread %q: %+v, %v", thread, rec.Outcome, rec.Error)
+		}
+	}
+}
+
 // Close ends calls that run, and does not return before.
 func TestCloseEndsCalls(t *testing.T) {
 	s := newService(t)

@@ -118,8 +118,22 @@ func (r *Request) unopened(ctx context.Context, err error) *record.Record {
 	return Refuse(r, e)
 }
 
+// Ended is the record of a turn whose context ended before its model was asked.
+func Ended(ctx context.Context, req *Request) *record.Record {
+	status := ended(ctx, &model.Error{Kind: model.Cancelled})
+	this := *req
+	if this.Model == nil {
+		this.Model = model.Absent{Why: notOpened}
+	}
+	return this.unasked(record.Outcome{Status: status}, newRun(&this).endedError(status, true))
+}
+
 // failed is the record of an attempt that did not come as far as its model.
 func (r *Request) failed(e *record.Error) *record.Record {
+	return r.unasked(record.Outcome{Status: record.Failed, Code: e.Code, Delivery: model.NotSent}, e)
+}
+
+func (r *Request) unasked(o record.Outcome, e *record.Error) *record.Record {
 	t := newRun(r)
 	t.budget, t.msgs = r.maxTokens(), Messages(r)
 	t.rec.Request = t.request()
@@ -132,7 +146,7 @@ func (r *Request) failed(e *record.Error) *record.Record {
 	if r.Spec != nil {
 		t.rec.OutputValidation = record.Validation{Status: record.Invalid}
 	}
-	t.outcome(nil, record.Outcome{Status: record.Failed, Code: e.Code, Delivery: model.NotSent})
+	t.outcome(nil, o)
 	t.rec.Error = e
 	return t.finish()
 }
