@@ -276,6 +276,31 @@ func TestAddress(t *testing.T) {
 	}
 }
 
+// A server that quotes what it was sent leaks no part of the address that is a
+// secret: a password, or a name that stands alone.
+func TestAddressQuoted(t *testing.T) {
+	for user, words := range map[string]string{
+		"tok-4711":          "token tok-4711 (Basic dG9rLTQ3MTE6) is unknown",
+		"tok-4711:":         "token tok-4711 (Basic dG9rLTQ3MTE6) is unknown",
+		"tok%2F4711":        "token tok/4711 is unknown, in the address tok%2F4711",
+		"somebody:tok-4711": "somebody:tok-4711 (Basic c29tZWJvZHk6dG9rLTQ3MTE=) is unknown",
+	} {
+		f := newFake(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"error":{"message":%q}}`, words)
+		})
+		m := f.open(t, func(c *Config) { c.URL = strings.Replace(f.URL, "http://", "http://"+user+"@", 1) })
+		_, err := m.Generate(context.Background(), question(nil))
+		if err == nil || !strings.Contains(err.Error(), "is unknown") || strings.Contains(err.Error(), "4711") ||
+			strings.Contains(err.Error(), "dG9rLTQ3MTE") || !strings.Contains(err.Error(), hidden) {
+			t.Errorf("%s: the error is %v", user, err)
+		}
+		if strings.Contains(user, "somebody") && !strings.Contains(err.Error(), "somebody") {
+			t.Errorf("a name beside a password is none: %v", err)
+		}
+	}
+}
+
 func TestTLS(t *testing.T) {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { says("Yes")(w, r, nil) }))
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)

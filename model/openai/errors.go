@@ -2,6 +2,7 @@ package openai
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -215,8 +216,18 @@ func (m *Model) clean(s string) string {
 		s = strings.ReplaceAll(s, k, hidden)
 	}
 	if u, err := CheckURL(m.cfg.URL); err == nil {
-		if pass, ok := u.User.Password(); ok && pass != "" {
-			s = strings.ReplaceAll(s, pass, hidden)
+		// A name without a password is a token, as in https://TOKEN@host.
+		secret, _ := u.User.Password()
+		name := u.User.Username()
+		if u.User != nil && len(name) >= 4 {
+			s = strings.ReplaceAll(s, base64.StdEncoding.EncodeToString([]byte(name+":"+secret)), hidden)
+		}
+		if secret == "" && len(name) >= 4 {
+			secret = name
+		}
+		if secret != "" {
+			s = strings.ReplaceAll(s, secret, hidden)
+			s = strings.ReplaceAll(s, url.QueryEscape(secret), hidden)
 		}
 		if u.RawQuery != "" {
 			s = strings.ReplaceAll(s, u.RawQuery, hidden)
