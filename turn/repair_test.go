@@ -203,21 +203,18 @@ func TestRepairDeadline(t *testing.T) {
 func TestRepairAfterTheEnd(t *testing.T) {
 	for _, timeout := range []bool{false, true} {
 		base := scripted(t, unmasked+"replies: [{text: "+wrong+"}, {text: "+right+"}]")
-		ctx, cancel := context.WithCancel(context.Background())
+		ending := &endingContext{Context: context.Background(), done: make(chan struct{}), err: context.Canceled}
 		if timeout {
-			ctx, cancel = context.WithTimeout(ctx, time.Millisecond)
+			ending.err = context.DeadlineExceeded
 		}
 		m := &wrapped{Model: base}
 		m.generate = func(ctx context.Context, req *model.Request) (*model.Response, error) {
 			resp, err := base.Generate(context.Background(), req)
-			if !timeout {
-				cancel()
-			}
+			close(ending.done)
 			<-ctx.Done()
 			return resp, err
 		}
-		rec := run(t, ctx, repairRequest(m))
-		cancel()
+		rec := run(t, ending, repairRequest(m))
 		switch rep := rec.Repair; {
 		case timeout && (rec.Outcome.Status != record.TimedOut || rep == nil || rep.Blocked != record.BlockedDeadline):
 			t.Errorf("timeout: %+v, repair %+v", rec.Outcome, rep)
@@ -227,6 +224,24 @@ func TestRepairAfterTheEnd(t *testing.T) {
 		if deref(rec.Outcome.Output) != `{"rating":9}` {
 			t.Errorf("output %s", deref(rec.Outcome.Output))
 		}
+	}
+}
+
+// endingContext ends with err when the test closes done.
+type endingContext struct {
+	context.Context
+	done chan struct{}
+	err  error
+}
+
+func (c *endingContext) Done() <-chan struct{} { return c.done }
+
+func (c *endingContext) Err() error {
+	select {
+	case <-c.done:
+		return c.err
+	default:
+		return nil
 	}
 }
 
@@ -243,26 +258,22 @@ func (c *lateContext) Deadline() (time.Time, bool) { return c.deadline, !c.deadl
 func TestRepairInterrupted(t *testing.T) {
 	for _, timeout := range []bool{false, true} {
 		base := scripted(t, unmasked+"replies: [{text: "+wrong+"}]")
-		ctx, cancel := context.WithCancel(context.Background())
+		ending := &endingContext{Context: context.Background(), done: make(chan struct{}), err: context.Canceled}
+		if timeout {
+			ending.err = context.DeadlineExceeded
+		}
 		m := &wrapped{Model: base}
 		calls := 0
 		m.generate = func(ctx context.Context, req *model.Request) (*model.Response, error) {
 			if calls++; calls == 1 {
 				return base.Generate(ctx, req)
 			}
-			if !timeout {
-				cancel()
-			}
+			close(ending.done)
 			<-ctx.Done()
 			return nil, &model.Error{Kind: model.Cancelled, Delivery: model.MayHaveBeenSent, Err: ctx.Err(),
 				Partial: &model.Response{Text: `{"rat`}}
 		}
-		req := repairRequest(m)
-		if timeout {
-			req.Timeout = 20 * time.Millisecond
-		}
-		rec := run(t, ctx, req)
-		cancel()
+		rec := run(t, ending, repairRequest(m))
 		want := record.Cancelled
 		if timeout {
 			want = record.TimedOut
