@@ -51,7 +51,7 @@ func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Respon
 	ended := p.end(grace)
 	switch {
 	case done:
-		return r.finish(), nil
+		return r.finish()
 	case ctx.Err() != nil:
 		return nil, m.stopped(ctx.Err(), model.MayHaveBeenSent, r.partial())
 	case fault != nil:
@@ -107,7 +107,9 @@ func (r *reply) read(p *process) (done bool, fault *model.Error) {
 				return done, fault
 			}
 		case r.last != nil:
-			r.add(r.last, append([]byte("\n"), line...))
+			if fault := r.add(r.last, append([]byte("\n"), line...)); fault != nil {
+				return false, fault
+			}
 		case len(bytes.TrimSpace(line)) > 0:
 			return false, r.m.fault(model.Failed, model.ResponseReceived,
 				fmt.Errorf("line %d of the plug-in's reply is no event: %q; a line begins with T:, R:, C: or X:, or is D", n, r.m.begin(line)))
@@ -125,9 +127,12 @@ func (r *reply) take(e event, n int) (done bool, fault *model.Error) {
 		if r.last = &r.text; e.kind == 'R' {
 			r.last = &r.reasoning
 		}
-		r.add(r.last, e.text)
+		return false, r.add(r.last, e.text)
 	case 'C':
 		r.last = nil
+		if !utf8.Valid(e.text) {
+			return false, r.notUTF8("a tool call", string(e.text))
+		}
 		if err := r.call(e.text); err != nil {
 			return false, r.m.fault(model.Failed, model.ResponseReceived, fmt.Errorf("line %d of the plug-in's reply is no tool call: %w", n, err))
 		}
@@ -147,16 +152,53 @@ func (r *reply) take(e event, n int) (done bool, fault *model.Error) {
 }
 
 // add appends to the text or the reasoning and shows what is whole of it.
-func (r *reply) add(g *growing, b []byte) {
+func (r *reply) add(g *growing, b []byte) *model.Error {
 	shown := g.add(b)
+	if !utf8.ValidString(shown) {
+		return r.notUTF8(r.name(g), shown)
+	}
 	if shown == "" || r.req.Progress == nil {
-		return
+		return nil
 	}
 	p := model.Progress{Text: shown, Tokens: r.events}
 	if g == &r.reasoning {
 		p.Text, p.Reasoning = "", shown
 	}
 	r.req.Progress(p)
+	return nil
+}
+
+func (r *reply) name(g *growing) string {
+	if g == &r.reasoning {
+		return "its reasoning"
+	}
+	return "its answer"
+}
+
+// aroundBytes is how much of a text is quoted on both sides of what is wrong.
+const aroundBytes = 20
+
+// notUTF8 quotes the bytes, which a record cannot hold.
+func (r *reply) notUTF8(what, text string) *model.Error {
+	text = r.m.env.Redact(text)
+	at := 0
+	for at < len(text) {
+		c, n := utf8.DecodeRuneInString(text[at:])
+		if c == utf8.RuneError && n == 1 {
+			break
+		}
+		at += n
+	}
+	from := max(at-aroundBytes, 0)
+	for from < at && !utf8.RuneStart(text[from]) {
+		from++
+	}
+	to := min(at+aroundBytes, len(text))
+	for to < len(text) && to < at+aroundBytes+utf8.UTFMax && !utf8.RuneStart(text[to]) {
+		to++
+	}
+	return r.m.fault(model.Failed, model.ResponseReceived,
+		fmt.Errorf("the plug-in printed bytes that are no UTF-8 in %s: %q; let it print UTF-8", what, text[from:to]))
 }
 
 // maxCalls bounds the calls of one reply; more are run by nobody.
@@ -195,17 +237,27 @@ func (r *reply) call(data []byte) error {
 	return nil
 }
 
-// finish is the whole answer.
-func (r *reply) finish() *model.Response {
+// finish is the whole answer. One that was cut off may end within a character.
+func (r *reply) finish() (*model.Response, error) {
+	var torn *growing
+	for _, g := range []*growing{&r.text, &r.reasoning} {
+		if len(g.rest) > 0 {
+			torn = g
+		}
+	}
 	resp := r.settle()
 	resp.Finish = model.Stop
-	switch {
+	switch cut := r.length || r.cutOff(); {
+	case torn != nil && !cut:
+		fault := r.notUTF8(r.name(torn), torn.whole.String())
+		fault.Partial = resp
+		return nil, fault
 	case len(r.calls) > 0:
 		resp.Finish = model.FinishToolUse
-	case r.length || r.cutOff():
+	case cut:
 		resp.Finish = model.Length
 	}
-	return resp
+	return resp, nil
 }
 
 // cutOff guesses what the protocol does not say: an answer of as many events
@@ -237,7 +289,8 @@ func (r *reply) settle() *model.Response {
 	return &r.resp
 }
 
-// growing is text that comes in pieces, which may end within a character.
+// growing is text that comes in pieces, which may end within a character. It
+// keeps the bytes as they are.
 type growing struct {
 	whole strings.Builder
 	rest  []byte // the beginning of a character
@@ -256,15 +309,12 @@ func (g *growing) add(b []byte) string {
 		}
 	}
 	g.rest = append([]byte(nil), b[cut:]...)
-	text := strings.ToValidUTF8(string(b[:cut]), "\uFFFD")
-	g.whole.WriteString(text)
-	return text
+	g.whole.Write(b[:cut])
+	return string(b[:cut])
 }
 
 // end takes a character that never became whole for what it is.
 func (g *growing) end() {
-	if len(g.rest) > 0 {
-		g.rest = nil
-		g.whole.WriteString("\uFFFD")
-	}
+	g.whole.Write(g.rest)
+	g.rest = nil
 }

@@ -56,8 +56,8 @@ func TestReplies(t *testing.T) {
 		"stream":             {text: "Hello  world", reasoning: "think", finish: model.Stop},
 		"line ends":          {text: "one\ntwo\nthree\n:D.", reasoning: "a\nb", finish: model.Stop},
 		"half rune":          {text: "café 😀", finish: model.Stop},
-		"torn rune":          {text: "caf\uFFFD", finish: model.Stop},
-		"not UTF-8":          {text: "a\uFFFDb", finish: model.Stop},
+		"torn at the limit":  {text: "caf\xc3", finish: model.Length},
+		"its own U+FFFD":     {text: "a\uFFFDb", finish: model.Stop},
 		"calls":              {calls: `1 add {"a":1}; 2 now {}; 3 nil {}`, finish: model.FinishToolUse},
 		"call in pieces":     {calls: `1 add {"a":1}; 2 add {"a":2}`, finish: model.FinishToolUse},
 		"length":             {text: "cut", finish: model.Length},
@@ -66,6 +66,13 @@ func TestReplies(t *testing.T) {
 		"exit after D":       {text: "fine", finish: model.Stop},
 		"much stderr":        {text: "fine", finish: model.Stop},
 		"deaf":               {text: "fine", finish: model.Stop},
+		"torn rune":          {kind: model.Failed, delivery: model.ResponseReceived, partial: "caf\xc3", err: `the plug-in printed bytes that are no UTF-8 in its answer: "caf\xc3"; let it print UTF-8`},
+		"torn thought":       {kind: model.Failed, delivery: model.ResponseReceived, partial: "fine", err: `no UTF-8 in its reasoning: "\xc3"`},
+		"torn in the middle": {kind: model.Failed, delivery: model.ResponseReceived, partial: "caf\xc3e", err: `no UTF-8 in its answer: "\xc3e"`},
+		"not UTF-8":          {kind: model.Failed, delivery: model.ResponseReceived, partial: "a\xffb", err: `no UTF-8 in its answer: "a\xffb"`},
+		"Latin-1":            {kind: model.Failed, delivery: model.ResponseReceived, partial: strings.Repeat("é", 20) + "\xe9" + strings.Repeat("é", 20), err: `no UTF-8 in its answer: "` + strings.Repeat("é", 10) + `\xe9` + strings.Repeat("é", 10) + `";`},
+		"a later line":       {kind: model.Failed, delivery: model.ResponseReceived, partial: "a\n\xff", err: `no UTF-8 in its answer: "\n\xff"`},
+		"call not UTF-8":     {kind: model.Failed, delivery: model.ResponseReceived, err: `no UTF-8 in a tool call: "rguments\":`},
 		"bad call":           {kind: model.Failed, delivery: model.ResponseReceived, err: "line 1 of the plug-in's reply is no tool call"},
 		"nameless call":      {kind: model.Failed, delivery: model.ResponseReceived, err: "it has no name"},
 		"garbage":            {kind: model.Failed, delivery: model.ResponseReceived, err: `line 1 of the plug-in's reply is no event: "Loading the model …"`},
@@ -114,7 +121,7 @@ func TestReplies(t *testing.T) {
 			if got != w {
 				t.Errorf("got %+v, want %+v", got, w)
 			}
-			if mode != "torn rune" && (text.String() != resp.Text || reasoning.String() != resp.Reasoning) {
+			if mode != "torn at the limit" && (text.String() != resp.Text || reasoning.String() != resp.Reasoning) {
 				t.Errorf("shown were %q and %q, the answer is %q and %q", text.String(), reasoning.String(), resp.Text, resp.Reasoning)
 			}
 			if resp.Usage != (model.Usage{}) {

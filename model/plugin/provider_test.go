@@ -56,8 +56,22 @@ func provide(mode string, more []string) {
 		fmt.Print("T:caf\xc3\nT:\xa9 \xf0\x9f\nT:\x98\x80\nD\n")
 	case "torn rune":
 		fmt.Print("T:caf\xc3\nD\n")
+	case "torn at the limit":
+		fmt.Print("T:caf\xc3\nD:length\n")
+	case "torn thought":
+		fmt.Print("R:\xc3\nT:fine\nD\n")
+	case "torn in the middle":
+		fmt.Print("T:caf\xc3\nT:e\nT: more\nD\n")
 	case "not UTF-8":
-		fmt.Print("T:a\xffb\nD\n")
+		fmt.Print("T:a\xffb\nT: more\nD\n")
+	case "Latin-1":
+		fmt.Print("T:" + strings.Repeat("é", 20) + "\xe9" + strings.Repeat("é", 20) + "\nD\n")
+	case "a later line":
+		fmt.Print("T:a\n\xff\nD\n")
+	case "its own U+FFFD":
+		fmt.Print("T:a\uFFFDb\nD\n")
+	case "call not UTF-8":
+		fmt.Print("C:{\"id\":\"1\",\"name\":\"add\",\"arguments\":\"{\\\"a\\\":\\\"\xff\\\"}\"}\nD\n")
 	case "calls":
 		say(`C:{"id":"1","name":"add","arguments":"{\"a\":1}"}`, `C:{"id":"2","name":"now","arguments":{}}`, `C:{"id":"3","name":"nil","arguments":""}`, "D")
 	case "call in pieces":
