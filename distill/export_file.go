@@ -14,6 +14,8 @@ import (
 	"reflect"
 
 	"github.com/parquet-go/parquet-go"
+
+	"agentgraph/record"
 )
 
 // Format is the format of an export's files.
@@ -180,12 +182,10 @@ func createFolder(path string) (*newFolder, error) {
 	if err := mustBeNew(abs, path); err != nil {
 		return nil, err
 	}
-	temp, err := os.MkdirTemp(filepath.Dir(abs), ".agentgraph-export-*.tmp")
-	if err != nil {
+	// Not os.MkdirTemp: its folder is one user's, and changing that can fail.
+	temp := filepath.Join(filepath.Dir(abs), ".agentgraph-export-"+record.NewID()+".tmp")
+	if err := os.Mkdir(temp, 0o755); err != nil {
 		return nil, fmt.Errorf("%s cannot be made: %w; name a folder in one that is there and that this user may write to", path, osCause(err))
-	}
-	if err := os.Chmod(temp, 0o755); err != nil {
-		return nil, err
 	}
 	return &newFolder{abs, temp}, nil
 }

@@ -15,7 +15,9 @@ func Map[T any](ctx context.Context, answers iter.Seq2[*Answer, error], do func(
 	return mapWith(ctx, runtime.GOMAXPROCS(0), answers, do)
 }
 
-// mapWith is Map for jobs of any kind and a number of workers.
+// mapWith is Map for jobs of any kind and a number of workers. When ctx ends,
+// what is under way is waited for and yielded before the error, so that no
+// result is lost that was made.
 func mapWith[J, T any](ctx context.Context, workers int, jobs iter.Seq2[J, error], do func(context.Context, J) T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -61,8 +63,13 @@ func mapWith[J, T any](ctx context.Context, workers int, jobs iter.Seq2[J, error
 				select {
 				case v = <-it.done:
 				case <-ctx.Done():
-					yield(v, ctx.Err())
-					return
+					running.Wait()
+					select {
+					case v = <-it.done:
+					default: // nobody had begun it
+						yield(v, ctx.Err())
+						return
+					}
 				}
 			}
 			if !yield(v, it.err) {

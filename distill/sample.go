@@ -24,6 +24,12 @@ import (
 	"agentgraph/turn"
 )
 
+// Bounds of a sample, those of samples: and parallel: in the settings.
+const (
+	MaxSamples       = 1000 // answers to each input
+	MaxSampledAtOnce = 1024
+)
+
 // SampleOptions say what is sampled. The agent's own settings hold for the
 // rest; its history is left out.
 type SampleOptions struct {
@@ -59,6 +65,7 @@ type Sampled struct {
 // SampleReport counts what came of a sample.
 type SampleReport struct {
 	Inputs    int `json:"inputs"`
+	Wanted    int `json:"wanted"` // answers
 	Completed int `json:"completed"`
 	Failed    int `json:"failed"` // without an answer
 }
@@ -67,6 +74,10 @@ type SampleReport struct {
 // publishes them in the agent's output folder, with a record each. The answers
 // of one input have numbers that follow each other, in the order of their
 // seeds, unless somebody else publishes meanwhile. found is told of each.
+//
+// When ctx ends, the answers that are whole by then are published, and of the
+// others nothing is left. The report counts what was done, also beside an
+// error; it is nil when nothing was begun.
 func Sample(ctx context.Context, opt SampleOptions, found func(*Sampled) error) (*SampleReport, error) {
 	s, err := newSampler(opt)
 	if err != nil {
@@ -76,13 +87,16 @@ func Sample(ctx context.Context, opt SampleOptions, found func(*Sampled) error) 
 	if err != nil {
 		return nil, err
 	}
-	rep := &SampleReport{Inputs: len(sets)}
+	rep := &SampleReport{Inputs: len(sets), Wanted: len(sets) * s.N}
 	for one, err := range mapWith(ctx, s.parallel, s.jobs(ctx, sets), s.run) {
 		if err != nil {
-			return nil, err
+			return rep, err
+		}
+		if ctx.Err() != nil && one.stopped() {
+			continue
 		}
 		if err := s.publish(ctx, one); err != nil {
-			return nil, err
+			return rep, err
 		}
 		if one.sampled.Output == "" {
 			rep.Failed++
@@ -90,7 +104,7 @@ func Sample(ctx context.Context, opt SampleOptions, found func(*Sampled) error) 
 			rep.Completed++
 		}
 		if err := found(&one.sampled); err != nil {
-			return nil, err
+			return rep, err
 		}
 	}
 	return rep, ctx.Err()
@@ -113,8 +127,10 @@ func newSampler(opt SampleOptions) (*sampler, error) {
 		return nil, a.Err
 	case opt.N < 1:
 		return nil, errors.New("a sample has 1 answer or more")
-	case opt.Parallel < 0:
-		return nil, errors.New("a sample is generated one answer at a time, or more")
+	case opt.N > MaxSamples:
+		return nil, fmt.Errorf("a sample has at most %d answers to each input; sample again for more, with another --seed", MaxSamples)
+	case opt.Parallel < 0 || opt.Parallel > MaxSampledAtOnce:
+		return nil, fmt.Errorf("1 to %d answers are generated at once; set --parallel", MaxSampledAtOnce)
 	}
 	set := a.Settings.Sampling
 	if opt.Sampling != nil {
@@ -362,6 +378,11 @@ type sampledTurn struct {
 	req     *turn.Request
 	rec     *record.Record
 	sampled Sampled
+}
+
+// stopped reports that a turn ended because the sample was, and not by itself.
+func (t *sampledTurn) stopped() bool {
+	return t.rec.Outcome == nil || t.rec.Outcome.Status == record.Cancelled
 }
 
 func (s *sampler) run(ctx context.Context, j *sampleJob) *sampledTurn {

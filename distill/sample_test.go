@@ -2,7 +2,9 @@ package distill_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -80,7 +82,7 @@ func TestSample(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	if *rep != (distill.SampleReport{Inputs: 2, Completed: 6}) {
+	if *rep != (distill.SampleReport{Inputs: 2, Wanted: 6, Completed: 6}) {
 		t.Errorf("%+v", rep)
 	}
 	// The records are in turns/, as a data set reads them.
@@ -169,6 +171,8 @@ func TestSampleFailures(t *testing.T) {
 	refused := map[string]func(*distill.SampleOptions){
 		"the temperature of agent rater is 0": func(o *distill.SampleOptions) { o.Sampling = nil },
 		"1 answer or more":                    func(o *distill.SampleOptions) { o.N = 0 },
+		"at most 1000 answers":                func(o *distill.SampleOptions) { o.N = distill.MaxSamples + 1 },
+		"1 to 1024 answers":                   func(o *distill.SampleOptions) { o.Parallel = distill.MaxSampledAtOnce + 1 },
 		"lies outside the graph":              func(o *distill.SampleOptions) { o.Inputs = []string{outside} },
 		"is no input: its name begins":        func(o *distill.SampleOptions) { o.Inputs = []string{filepath.Join(g.root, "agents/rater/.x")} },
 		"is gone":                             func(o *distill.SampleOptions) { o.Inputs = []string{filepath.Join(g.root, "agents/rater/x")} },
@@ -211,6 +215,76 @@ func TestSampleNeedsItsRecords(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(g.root, "agents/rater/output/*")); len(left) != 0 {
+		t.Errorf("output/ holds %v", left)
+	}
+}
+
+// The bounds are those of the settings.
+func TestSampleBounds(t *testing.T) {
+	g := newGraphDir(t)
+	g.write("agents/rater/system/role.md", "Rate.\n")
+	g.write("agentgraph.yaml", fmt.Sprintf("models: {m: {gguf: m.gguf, parallel: %d}}\ndefaults: {model: m, sampling: {temperature: 1}, samples: %d}\n", distill.MaxSampledAtOnce, distill.MaxSamples))
+	loaded, err := agents.Load(g.root)
+	if err != nil || len(loaded.Findings) > 0 {
+		t.Fatal(err, loaded)
+	}
+	g.write("agentgraph.yaml", fmt.Sprintf("models: {m: {gguf: m.gguf, parallel: %d}}\ndefaults: {model: m, sampling: {temperature: 1}, samples: %d}\n", distill.MaxSampledAtOnce+1, distill.MaxSamples+1))
+	if loaded, err = agents.Load(g.root); err != nil || len(loaded.Findings) != 2 {
+		t.Errorf("%v, %+v", err, loaded)
+	}
+}
+
+// slow answers at once with some seeds and never with others.
+type slow struct {
+	model.Model
+	answers func(seed uint64) bool
+}
+
+func (s slow) Generate(ctx context.Context, req *model.Request) (*model.Response, error) {
+	seed := *req.Sampling.Seed
+	if !s.answers(seed) {
+		<-ctx.Done()
+		return nil, &model.Error{Kind: model.Cancelled, Err: ctx.Err(), Partial: &model.Response{Text: "half"}}
+	}
+	return &model.Response{Text: fmt.Sprint("answer ", seed), Finish: model.Stop, Seed: &seed}, nil
+}
+
+// What is whole when a sample is cancelled is published, also behind one that
+// is not; of the others nothing is left.
+func TestSampleCancelled(t *testing.T) {
+	g := newGraphDir(t)
+	g.write("agents/rater/system/role.md", "Rate.\n")
+	g.write("agents/rater/input/a.txt", "first")
+	loaded := sampleGraph(t, g)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	seed := uint64(0)
+	// Of the two at a time one stays with seed 0, the other has answered seed 1
+	// when it is given seed 2.
+	m := slow{scriptModel(t, "constraints: none\ndefault: {text: x}"), func(seed uint64) bool {
+		if seed == 2 {
+			cancel()
+		}
+		return seed == 1
+	}}
+	var found []string
+	rep, err := distill.Sample(ctx, distill.SampleOptions{Graph: loaded, Agent: loaded.Agent("rater"), N: 5, Parallel: 2, Seed: &seed,
+		Model: m, Sampling: func(s *model.Sampling) { s.Temperature = 1 }}, func(s *distill.Sampled) error {
+		found = append(found, fmt.Sprint(*s.Seed, s.Error))
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) || rep == nil || *rep != (distill.SampleReport{Inputs: 1, Wanted: 5, Completed: 1}) {
+		t.Errorf("%+v, %v", rep, err)
+	}
+	if d := cmp.Diff([]string{"1 <nil>"}, found); d != "" {
+		t.Error(d)
+	}
+	a := loaded.Agent("rater")
+	if ids, err := store.Open(a.TurnsDir).IDs(); err != nil || len(ids) != 1 {
+		t.Errorf("records %v, %v", ids, err)
+	}
+	left, _ := os.ReadDir(a.OutputDir)
+	if len(left) != 1 || !strings.HasPrefix(left[0].Name(), "out-") {
 		t.Errorf("output/ holds %v", left)
 	}
 }

@@ -41,11 +41,14 @@ output folder, each with a record of its own that has the seed and what the answ
 goes back to. AGENT is a name in the graph around the working folder (or --graph),
 or the path of an agent's folder; inputs lie in the graph.
 
-A running agentgraph run is not in the way. It still gives each input a turn of
-its own.
+N is at most 1000. A running agentgraph run is not in the way. It still gives
+each input a turn of its own.
+
+Ctrl-C keeps the answers that are whole, says how many, and leaves nothing of
+the others.
 
 Exit codes: 0 all answered, 1 some answers were cut off, invalid or refused,
-2 nothing was asked.`,
+2 nothing was asked, 130 cancelled.`,
 		Example: `
   agentgraph sample 8 mygraph/agents/writer --temperature 0.8
   agentgraph sample 4 writer mygraph/agents/writer/input/kettle.txt --graph mygraph --seed 1 --temperature 0.7
@@ -90,8 +93,13 @@ func (f *sampleFlags) sampling(s *model.Sampling) {
 
 func (a *app) sample(ctx context.Context, f *sampleFlags, args []string) error {
 	n, err := strconv.Atoi(args[0])
-	if err != nil || n < 1 {
+	switch {
+	case n > distill.MaxSamples: // also a number that is out of range
+		return fmt.Errorf("sample %s: it gives at most %d answers to each input; sample again for more, with another --seed", args[0], distill.MaxSamples)
+	case err != nil || n < 1:
 		return fmt.Errorf("%q is no number of answers; sample is used as: agentgraph sample N AGENT [INPUT…]", args[0])
+	case f.parallel < 0 || f.parallel > distill.MaxSampledAtOnce:
+		return fmt.Errorf("--parallel %d: it is 1 to %d", f.parallel, distill.MaxSampledAtOnce)
 	}
 	g, ag, err := findAgent(f.graph, f.model, args[1])
 	if err != nil {
@@ -131,6 +139,9 @@ func (a *app) sample(ctx context.Context, f *sampleFlags, args []string) error {
 		return err
 	})
 	if err != nil {
+		if rep != nil { // also with --json: there is no other place that says it
+			fmt.Fprintf(a.stderr, "%d of %s to %s\n", rep.Completed, counted(rep.Wanted, "answer"), counted(rep.Inputs, "input"))
+		}
 		return err
 	}
 	if !a.json {
