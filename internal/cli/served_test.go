@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"agentgraph/constraint"
+	"agentgraph/internal/clienttest"
 	"agentgraph/record"
 )
 
@@ -18,12 +19,7 @@ import (
 func llamaCommand(t *testing.T, gguf string) (command []string, url string) {
 	t.Helper()
 	program := llamaProgram(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
+	port := clienttest.Port(t)
 	return []string{program, "-m", gguf, "--host", "127.0.0.1", "--port", fmt.Sprint(port), "-c", "2048", "-t", "2", "--no-warmup"},
 		fmt.Sprintf("http://127.0.0.1:%d", port)
 }

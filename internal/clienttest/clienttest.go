@@ -1,6 +1,7 @@
 // Package clienttest sets up, for tests, the programs that speak to this
 // project in other languages: a Python environment or a folder of npm
-// packages, installed once per content into the user's cache.
+// packages, installed once per content into the user's cache; and ports for
+// programs that listen on one they are told.
 package clienttest
 
 import (

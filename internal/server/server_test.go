@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"agentgraph/internal/clienttest"
 )
 
 // setup is a server that is not started yet.
@@ -30,13 +32,7 @@ type setup struct {
 func prepare(t *testing.T, mode string) *setup {
 	t.Helper()
 	dir := t.TempDir()
-	// A port that was free a moment ago.
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	l.Close()
+	port := strconv.Itoa(clienttest.Port(t))
 	s := &setup{t: t, port: port, notes: filepath.Join(dir, "notes")}
 	s.cfg = Config{
 		Model: "m", Command: []string{os.Args[0], "serve", mode, port, s.notes}, Env: []string{"GORACE", "SERVER_TEST_KEY"},
@@ -96,7 +92,7 @@ func alive(pid int) bool {
 
 func gone(t *testing.T, pid int) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if !alive(pid) {
 			return
 		}
@@ -119,6 +115,9 @@ func TestStartAndStop(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			s := prepare(t, mode)
+			if mode == "polite" {
+				s.cfg.grace = 30 * time.Second // it ends long before, but a busy machine takes its time
+			}
 			srv := s.open()
 			if err := srv.Ready(t.Context()); err != nil {
 				t.Fatal(err)
