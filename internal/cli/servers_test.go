@@ -220,7 +220,7 @@ func TestServerThatHangs(t *testing.T) {
 		w.(http.Flusher).Flush()
 		<-over
 	})
-	dir := serverGraph(t, "models: {m: {server: vllm, url: "+s.URL+", model: x, constraints: [json]}}\n", "timeout: 200ms\n")
+	dir := serverGraph(t, "models: {m: {server: vllm, url: "+s.URL+", model: x, constraints: [json]}}\n", "timeout: 3s\n")
 	if code, _, errs := command(t, "run", "--once", dir); code != 1 {
 		t.Errorf("exit %d: %s", code, errs)
 	}

@@ -45,33 +45,48 @@ func slowGraph(t *testing.T, delay string) (graph, model string) {
 	return graph, "script:" + file
 }
 
+// heldGraph is a graph with one input and a model that answers when the file
+// go is there.
+func heldGraph(t *testing.T) (graph, release string) {
+	t.Helper()
+	graph, _ = slowGraph(t, "0s")
+	release = filepath.Join(t.TempDir(), "go")
+	src := "#!/bin/sh\ntest \"$1\" = --describe && exit\ncat >/dev/null\nuntil test -e '" + release + "'; do sleep 0.02; done\nprintf 'T:done at last\\nD\\n'\n"
+	if err := os.WriteFile(filepath.Join(graph, "held"), []byte(src), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(graph, "agentgraph.yaml"), []byte("models: {held: {plugin: ./held}}\ndefaults: {model: held}\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return graph, release
+}
+
 func TestInterrupt(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		args    []string
-		delay   string
 		signals int
 		want    int
 		answers int
 		inputs  int
 		says    string
 	}{
-		{"the first finishes the turn", []string{"run"}, "700ms", 1, 0, 1, 1, ""},
-		{"the second stops at once", []string{"run"}, "10m", 2, 130, 0, 1, "1 turn left for the next run"},
-		{"the first leaves what has not begun", []string{"run"}, "700ms", 1, 130, 1, 3, "2 turns left for the next run"},
-		{"once, nothing left", []string{"run", "--once"}, "700ms", 1, 0, 1, 1, "1 completed"},
-		{"once, finished early", []string{"run", "--once"}, "700ms", 1, 130, 1, 2, "1 turn left for the next run"},
-		{"once, stopped at once", []string{"run", "--once"}, "10m", 2, 130, 0, 1, "1 turn left for the next run"},
+		{"the first finishes the turn", []string{"run"}, 1, 0, 1, 1, ""},
+		{"the second stops at once", []string{"run"}, 2, 130, 0, 1, "1 turn left for the next run"},
+		{"the first leaves what has not begun", []string{"run"}, 1, 130, 1, 3, "2 turns left for the next run"},
+		{"once, nothing left", []string{"run", "--once"}, 1, 0, 1, 1, "1 completed"},
+		{"once, finished early", []string{"run", "--once"}, 1, 130, 1, 2, "1 turn left for the next run"},
+		{"once, stopped at once", []string{"run", "--once"}, 2, 130, 0, 1, "1 turn left for the next run"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			graph, model := slowGraph(t, tt.delay)
+			graph, release := heldGraph(t)
 			for i := 1; i < tt.inputs; i++ {
 				name := filepath.Join(graph, "agents", "slow", "input", "b"+strconv.Itoa(i)+".txt")
 				if err := os.WriteFile(name, []byte(name), 0o666); err != nil {
 					t.Fatal(err)
 				}
 			}
-			cmd := program(t, append(tt.args, "--json", "--model", model, graph)...)
+			cmd := program(t, append(tt.args, "--json", graph)...)
 			out, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -96,6 +111,8 @@ func TestInterrupt(t *testing.T) {
 			}
 			if tt.signals == 2 {
 				cmd.Process.Signal(os.Interrupt)
+			} else if err := os.WriteFile(release, nil, 0o666); err != nil {
+				t.Fatal(err)
 			}
 			for lines.Scan() {
 				fmt.Fprintln(&said, lines.Text())
