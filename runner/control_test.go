@@ -242,10 +242,16 @@ func TestStopping(t *testing.T) {
 	t.Run("a cancelled run stops at once and loses nothing", func(t *testing.T) {
 		g := newGraph(t, "agents/a/agent.yaml", "concurrency: 4\n", "agents/a/input/x", "one", "agents/a/input/y", "two")
 		hold := newGate()
-		r, err := New(g.config(hold.run, nil))
-		g.must(err)
 		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(100*time.Millisecond, cancel)
+		defer cancel()
+		cfg := g.config(hold.run, nil)
+		cfg.Events = func(e Event) {
+			if e.Kind == TurnStarted {
+				cancel()
+			}
+		}
+		r, err := New(cfg)
+		g.must(err)
 		s, err := r.Once(ctx)
 		if err != nil || s.ExitCode() != 130 {
 			t.Errorf("%+v, %v", s, err)

@@ -195,8 +195,8 @@ func TestOrderAndConcurrency(t *testing.T) {
 // A turn that has all of its timeout is over, with a record, and is not tried
 // again; the next one has its own time.
 func TestTimeout(t *testing.T) {
-	g := newGraph(t, "agents/a/agent.yaml", "timeout: 150ms\nretries: 3\n", "agents/a/input/x", "slow", "agents/a/input/y", "quick")
-	s, log := g.once(byScript(t, "replies:\n  - {match: slow, text: half an answer, token_delay: 100ms}\ndefault: {text: done}\n"))
+	g := newGraph(t, "agents/a/agent.yaml", "timeout: 3s\nretries: 3\n", "agents/a/input/x", "slow", "agents/a/input/y", "quick")
+	s, log := g.once(byScript(t, "replies:\n  - {match: slow, prefer: 'on and ', token_delay: 10ms}\ndefault: {text: done}\n"))
 	if s != (Summary{Completed: 1, Failed: 1}) || log.count(TurnRetrying) != 0 {
 		t.Fatalf("%+v; events:\n%s", s, log)
 	}
