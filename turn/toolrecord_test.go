@@ -126,7 +126,7 @@ func TestNobodyApproves(t *testing.T) {
 	c.Policy = tools.Ask
 	desk := &tools.Desk{}
 	m := scripted(t, "tools: true\nconstraints: none\nreplies:\n  - match: sum\n    tool_calls: [{name: add, arguments: {a: 1, b: 2}}]\n  - text: done\n")
-	rec := run(t, t.Context(), &turn.Request{User: "sum", Model: m, Tools: []tools.Config{c}, Approver: desk, Timeout: 300 * time.Millisecond})
+	rec := run(t, t.Context(), &turn.Request{User: "sum", Model: m, Tools: []tools.Config{c}, Approver: desk, Timeout: 3 * time.Second})
 	if rec.Outcome.Status != record.TimedOut || len(rec.ToolCalls) != 1 || rec.ToolCalls[0].Result != nil || !strings.Contains(rec.ToolCalls[0].Error, "nobody decided") {
 		t.Errorf("%+v, %v, %+v", rec.Outcome, rec.Error, rec.ToolCalls)
 	}
