@@ -250,17 +250,23 @@ func (l *loader) agent(e fs.DirEntry) {
 		return l.add(Finding{File: rel(l.g.Root, dir), Severity: SeverityError, Agent: name, Msg: msg, Hint: hint})
 	}
 
-	if real, err := filepath.EvalSymlinks(dir); err == nil && inside(l.g.Root, real) {
+	real, err := filepath.EvalSymlinks(dir)
+	out := err != nil || !inside(l.g.Root, real)
+	if !out {
 		a.Dir = real
-	} else {
-		stop(folderError("the agent's folder is a link that leads out of the graph", "move the folder into the graph"))
-	}
-	if p := nameProblem(name); p != "" {
-		stop(folderError("the agent cannot run: "+p, "rename the folder"))
 	}
 	a.SystemDir = filepath.Join(a.Dir, "system")
 	a.OutputDir = filepath.Join(a.Dir, "output")
 	a.TurnsDir = filepath.Join(a.Dir, "turns")
+	if out {
+		// All that is in it leads out too, and none of it is read.
+		a.Settings = effective(&l.file, &agentFile{})
+		stop(folderError("the agent's folder is a link that leads out of the graph", "move the folder into the graph"))
+		return
+	}
+	if p := nameProblem(name); p != "" {
+		stop(folderError("the agent cannot run: "+p, "rename the folder"))
+	}
 	for _, p := range []*string{&a.SystemDir, &a.OutputDir, &a.TurnsDir} {
 		real, err := realPath(*p)
 		if err != nil || !inside(l.g.Root, real) {

@@ -74,3 +74,37 @@ func TestSchemaLinkInside(t *testing.T) {
 		t.Errorf("%+v, %v", req.Spec, err)
 	}
 }
+
+// An agent's folder that is a link out of the graph is one finding, not one
+// for each folder in it too, and nothing in it is read.
+func TestAgentOutsideTheGraph(t *testing.T) {
+	outside := t.TempDir()
+	for _, sub := range []string{"system", "input", "output", "turns"} {
+		if err := os.Mkdir(filepath.Join(outside, sub), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(outside, AgentFile), []byte("inputs: [nowhere/to/be/found]\nno: key\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "agents/b/input"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(dir, "agents/a")); err != nil {
+		t.Fatal(err)
+	}
+	g, err := LoadWith(dir, LoadOptions{Model: "script:s.yaml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(g.Findings) != 1 || g.Findings[0].File != "agents/a" || !strings.Contains(g.Findings[0].Msg, "leads out of the graph") {
+		t.Errorf("findings %v", g.Findings)
+	}
+	if a := g.Agent("a"); a == nil || a.Err == nil || len(a.Inputs) != 0 {
+		t.Errorf("the agent is %+v", a)
+	}
+	if b := g.Agent("b"); b == nil || b.Err != nil {
+		t.Errorf("the other one is %+v", b)
+	}
+}
