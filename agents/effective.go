@@ -46,19 +46,21 @@ type Settings struct {
 	Tools         []tools.Config `json:"tools,omitempty"`
 	MaxToolRounds int            `json:"max_tool_rounds,omitempty"` // as in turn.Request
 	ToolFormat    string         `json:"tool_format,omitempty"`
-	ToolOutput    string         `json:"tool_output,omitempty"`   // absolute, in the graph
-	StreamOutput  string         `json:"stream_output,omitempty"` // absolute, in the graph
-	KeepStream    bool           `json:"keep_stream,omitempty"`
-	Concurrency   int            `json:"concurrency"`
-	Retries       int            `json:"retries"`
-	Timeout       time.Duration  `json:"timeout"`
-	Solo          bool           `json:"solo"`
-	Settle        time.Duration  `json:"settle"`
-	SettleSet     bool           `json:"settle_set"` // the agent wrote it itself
-	MaxSettle     time.Duration  `json:"max_settle"`
-	InputBytes    int            `json:"input_bytes"`
-	ModelCalls    int            `json:"model_calls"` // 0: turn.DefaultModelCalls
-	ModelSpec     ModelSpec      `json:"model_spec"`
+	// ClientTools is the policy of tools that a protocol's client brings.
+	ClientTools  tools.Policy  `json:"client_tools,omitempty"`  // empty: ask
+	ToolOutput   string        `json:"tool_output,omitempty"`   // absolute, in the graph
+	StreamOutput string        `json:"stream_output,omitempty"` // absolute, in the graph
+	KeepStream   bool          `json:"keep_stream,omitempty"`
+	Concurrency  int           `json:"concurrency"`
+	Retries      int           `json:"retries"`
+	Timeout      time.Duration `json:"timeout"`
+	Solo         bool          `json:"solo"`
+	Settle       time.Duration `json:"settle"`
+	SettleSet    bool          `json:"settle_set"` // the agent wrote it itself
+	MaxSettle    time.Duration `json:"max_settle"`
+	InputBytes   int           `json:"input_bytes"`
+	ModelCalls   int           `json:"model_calls"` // 0: turn.DefaultModelCalls
+	ModelSpec    ModelSpec     `json:"model_spec"`
 	// Fallback are the models to try in order when Model cannot be had.
 	Fallback []ModelSpec `json:"fallback,omitempty"`
 }
@@ -113,6 +115,7 @@ func effective(g *graphFile, a *agentFile) Settings {
 		Thinking:       o.Thinking,
 		Tools:          toolConfigs(o.Tools),
 		ToolFormat:     or(o.ToolFormat, ""),
+		ClientTools:    tools.Policy(or(o.ClientTools, "")),
 		ToolOutput:     or(o.ToolOutput, ""),
 		StreamOutput:   or(o.StreamOutput, ""),
 		KeepStream:     or(o.KeepStream, false),

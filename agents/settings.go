@@ -50,6 +50,7 @@ type Options struct {
 	Tools          []ToolOptions    `yaml:"tools" default:"none" doc:"Tools the model may call; see below and docs/tools.md."`
 	MaxToolRounds  *int             `yaml:"max_tool_rounds" default:"8" min:"0" max:"1000" doc:"Replies per turn that may call tools; after them the answer alone is left."`
 	ToolFormat     *string          `yaml:"tool_format" default:"the chat template's" enum:"hermes,llama,mistral,mistral-args" doc:"How calls stand in the model's text."`
+	ClientTools    *string          `yaml:"client_tools" default:"ask" enum:"allow,ask,deny" doc:"Policy of the tools that an editor brings: those of the MCP servers it names over the Agent Client Protocol. See docs/acp.md."`
 	ToolOutput     *string          `yaml:"tool_output" default:"none" path:"1" doc:"A folder in the graph that gets the result of each tool call as a file."`
 	StreamOutput   *string          `yaml:"stream_output" default:"none" path:"1" doc:"A folder in the graph that gets the answer while it is generated, as a file that ends in .part until the answer is published."`
 	KeepStream     *bool            `yaml:"keep_stream" default:"false" doc:"Whether the file in stream_output stays after its turn, under the answer's name."`

@@ -56,6 +56,9 @@ type Call struct {
 	// programs. Empty means all of the settings, NoTools none.
 	Tools   []string
 	NoTools bool
+	// MoreTools are tools of the caller's own, offered after those of the
+	// settings; policy is what client_tools says of them. See turn.Request.
+	MoreTools func(ctx context.Context, policy tools.Policy, taken func(name string) bool) []*tools.Offer
 	// Approver decides about tools that ask; without one they are denied.
 	Approver tools.Approver
 	// ToolResult is told of every call of a tool that was made.

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -37,6 +38,10 @@ func (s *Service) request(c *Call) (req *turn.Request, models []string, refused 
 	req.SessionID = cmp.Or(c.SessionID, c.Thread)
 	if err := s.apply(c, req); err != nil {
 		return nil, nil, nil, err
+	}
+	if more := c.MoreTools; more != nil && !c.NoTools {
+		policy := cmp.Or(set.ClientTools, tools.Ask)
+		req.MoreTools = func(ctx context.Context, taken func(string) bool) []*tools.Offer { return more(ctx, policy, taken) }
 	}
 	req.Toolbox, req.Approver = &s.box, c.Approver
 	req.Progress, req.Audit = c.Progress, s.auditEvent

@@ -49,6 +49,34 @@ type Offer struct {
 	secrets []secret
 }
 
+// Called is the same offer under another name.
+func (o *Offer) Called(name string) *Offer {
+	if name == o.Name() {
+		return o
+	}
+	other := *o
+	other.Tool = called{o.Tool, name}
+	return &other
+}
+
+type called struct {
+	Tool
+	name string
+}
+
+func (c called) Spec() model.Tool {
+	s := c.Tool.Spec()
+	s.Name = c.name
+	return s
+}
+
+func (c called) Guidance() string {
+	if g, ok := c.Tool.(Guide); ok {
+		return g.Guidance()
+	}
+	return ""
+}
+
 // Name is the name that a model calls.
 func (o *Offer) Name() string { return o.Spec().Name }
 
@@ -114,6 +142,7 @@ func (b *Box) open(ctx context.Context, c Config, at Place) (_ []*Offer, err err
 		listed = append(slices.Clone(listed), values(c.MCP.Headers)...)
 	}
 	env := environment(listed)
+	env.give(c)
 	defer func() {
 		// What a program or server says while it is opened stands in records.
 		var oe *OpenError

@@ -49,7 +49,14 @@ type Config struct {
 	Dir string `json:"dir,omitempty"`
 	// Env lists the variables a program gets besides the plain ones.
 	Env []string `json:"env,omitempty"`
+	// Given are variables that a program gets with the values they have here:
+	// those of whoever names it in a call, and not of this process. They are
+	// kept out of everything that is written.
+	Given []Variable `json:"-"`
 }
+
+// Variable is one variable of an environment, or a header.
+type Variable struct{ Name, Value string }
 
 // Server is an MCP server: a command that speaks on stdin and stdout, or the
 // address of one that speaks HTTP.
@@ -59,6 +66,11 @@ type Server struct {
 	// Headers of each request; a value is the name of the environment
 	// variable that holds it.
 	Headers map[string]string `json:"headers,omitempty"`
+	// Given are headers with the values they have here; like Config.Given.
+	Given []Variable `json:"-"`
+	// Name is what errors call a server that somebody names in a call; its
+	// address may hold a key then, and is kept out of what is written too.
+	Name string `json:"-"`
 }
 
 // Place is where the calls come from.
@@ -157,6 +169,8 @@ func (c Config) label() string {
 		return c.Builtin
 	case len(c.Command) > 0:
 		return c.Command[0]
+	case c.MCP != nil && c.MCP.Name != "":
+		return "MCP server " + c.MCP.Name
 	case c.MCP != nil && c.MCP.URL != "":
 		return "MCP server " + plainURL(c.MCP.URL)
 	case c.MCP != nil && len(c.MCP.Command) > 0:

@@ -1,7 +1,9 @@
 package tools
 
 import (
+	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -42,9 +44,66 @@ func environment(listed []string) programEnv {
 			env.secrets = append(env.secrets, secret{name, v})
 		}
 	}
-	// The longest first: one value may be the beginning of another.
-	slices.SortFunc(env.secrets, func(a, b secret) int { return len(b.value) - len(a.value) })
+	env.sort()
 	return env
+}
+
+// sort puts the longest first: one value may be the beginning of another.
+func (e *programEnv) sort() {
+	slices.SortStableFunc(e.secrets, func(a, b secret) int { return len(b.value) - len(a.value) })
+}
+
+// give adds what comes with its values: variables, and of a server its headers
+// and the address, which may hold a key as well.
+func (e *programEnv) give(c Config) {
+	for _, v := range c.Given {
+		e.vars = slices.DeleteFunc(e.vars, func(kv string) bool { return strings.HasPrefix(kv, v.Name+"=") })
+		e.vars = append(e.vars, v.Name+"="+v.Value)
+		if !slices.Contains(plainVariables, v.Name) && !isPlace(v.Value) {
+			e.keepOut(v.Name, v.Value)
+		}
+	}
+	if c.MCP != nil {
+		for _, h := range c.MCP.Given {
+			e.keepOut(h.Name, h.Value)
+			if _, credentials, ok := strings.Cut(h.Value, " "); ok { // Bearer …
+				e.keepOut(h.Name, credentials)
+			}
+		}
+		if u, err := url.Parse(c.MCP.URL); err == nil && c.MCP.Name != "" && c.MCP.URL != "" {
+			e.keepOut("address", c.MCP.URL)
+			e.keepOut("address", plainURL(c.MCP.URL))
+			if len(u.RequestURI()) >= shortestAddress {
+				e.keepOut("address", u.RequestURI())
+			}
+			for _, values := range u.Query() {
+				for _, v := range values {
+					e.keepOut("address", v)
+				}
+			}
+		}
+	}
+	e.sort()
+}
+
+func (e *programEnv) keepOut(name, value string) {
+	if len(value) >= shortestSecret {
+		e.secrets = append(e.secrets, secret{name, value})
+	}
+}
+
+// shortestAddress is the length from which the path of an address is kept out
+// of texts: shorter ones hold no key, and stand in other texts as well.
+const shortestAddress = 16
+
+// isPlace reports that a value is the path of something that is there. It is
+// no secret, and a tool's results would be of no use without it.
+func isPlace(value string) bool {
+	if !filepath.IsAbs(value) {
+		return false
+	}
+	_, err := os.Stat(value)
+	return err == nil
 }
 
 // redact puts the names of variables where their values stand. A text that was

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -89,7 +91,7 @@ func serverKey(c Config, at Place, env programEnv) string {
 	if dir == "" {
 		dir = at.Dir
 	}
-	key, _ := json.Marshal([]any{c.MCP, dir, env.vars}) // strings only
+	key, _ := json.Marshal([]any{c.MCP, c.MCP.Given, dir, env.vars}) // strings only
 	return string(key)
 }
 
@@ -194,10 +196,13 @@ func (c *connection) transport(cfg Config, at Place, env programEnv) (mcp.Transp
 			}
 			headers.Set(name, v)
 		}
+		for _, h := range cfg.MCP.Given {
+			headers.Set(h.Name, h.Value)
+		}
 		return &mcp.StreamableClientTransport{Endpoint: cfg.MCP.URL, DisableStandaloneSSE: true,
 			HTTPClient: &http.Client{Transport: &withHeaders{headers, c.wire}}}, nil
 	}
-	path, err := exec.LookPath(cfg.MCP.Command[0])
+	path, err := lookFor(cfg.MCP.Command[0], cfg.Given)
 	if err != nil {
 		return nil, fmt.Errorf("there is no program %s", cfg.MCP.Command[0])
 	}
@@ -209,7 +214,58 @@ func (c *connection) transport(cfg Config, at Place, env programEnv) (mcp.Transp
 	c.stderr = &lockedTail{tail: tail{keep: detailBytes}}
 	c.cmd.Stderr = c.stderr
 	ownGroup(c.cmd)
-	return &listening{&mcp.CommandTransport{Command: c.cmd, TerminateDuration: closeTimeout}, c.wire}, nil
+	endWithThread(c.cmd)
+	return &listening{&kept{CommandTransport: mcp.CommandTransport{Command: c.cmd, TerminateDuration: closeTimeout}}, c.wire}, nil
+}
+
+// lookFor finds a program, on the PATH that is given where there is one.
+func lookFor(name string, given []Variable) (string, error) {
+	i := slices.IndexFunc(given, func(v Variable) bool { return v.Name == "PATH" })
+	if i >= 0 && !strings.ContainsAny(name, `/\`) {
+		for _, dir := range filepath.SplitList(given[i].Value) {
+			if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil && filepath.IsAbs(dir) {
+				return path, nil
+			}
+		}
+	}
+	return exec.LookPath(name)
+}
+
+// kept starts a server on a thread that stays as long as the connection: the
+// kernel ends the server with it, however this process ends.
+type kept struct {
+	mcp.CommandTransport
+}
+
+func (k *kept) Connect(ctx context.Context) (mcp.Connection, error) {
+	var conn mcp.Connection
+	var err error
+	started := make(chan struct{})
+	over := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		conn, err = k.CommandTransport.Connect(ctx)
+		close(started)
+		if err == nil {
+			<-over
+		}
+	}()
+	<-started
+	if err != nil {
+		return nil, err
+	}
+	return &keptConn{Connection: conn, over: sync.OnceFunc(func() { close(over) })}, nil
+}
+
+type keptConn struct {
+	mcp.Connection
+	over func()
+}
+
+func (c *keptConn) Close() error {
+	defer c.over()
+	return c.Connection.Close()
 }
 
 // close ends the session and every process of a server that was started.

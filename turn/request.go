@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"context"
 	"time"
 
 	"agentgraph/constraint"
@@ -58,6 +59,9 @@ type Request struct {
 	Tools   []tools.Config
 	Place   tools.Place
 	Toolbox *tools.Box
+	// MoreTools are offered after those of Tools, whose names are taken. What
+	// cannot be had among them is an offer that is Unfit and fails no turn.
+	MoreTools func(ctx context.Context, taken func(name string) bool) []*tools.Offer
 	// MaxToolRounds bounds the replies that may call tools; 0 means
 	// DefaultToolRounds, less than 0 none.
 	MaxToolRounds int

@@ -44,11 +44,11 @@ func (r *run) closeTools() {
 // their calls. An error with the code tool_failed is one of the tools.
 func (r *run) openTools(ctx context.Context) *record.Error {
 	req := r.req
-	if len(req.Tools) == 0 {
+	if len(req.Tools) == 0 && req.MoreTools == nil {
 		return nil
 	}
 	caps := req.Model.Capabilities()
-	if !caps.Tools {
+	if !caps.Tools && len(req.Tools) > 0 {
 		return &record.Error{Code: record.CapabilityMissing,
 			Message: fmt.Sprintf("the model %s declares no tools, and tools: lists some", req.Model.Identity()),
 			Hint:    "use a model that can call tools, or remove tools:"}
@@ -67,6 +67,7 @@ func (r *run) openTools(ctx context.Context) *record.Error {
 		}
 		return e
 	}
+	offers = append(offers, r.moreTools(ctx, offers, caps)...)
 	mask := caps.Masks && caps.CallFormat != "" && (r.con == nil || caps.Holds(r.con.Spec().Kind))
 	if _, err := constraint.ByteVocabulary(); err != nil {
 		mask = false // calls then come as they do from a server
@@ -87,6 +88,28 @@ func (r *run) openTools(ctx context.Context) *record.Error {
 	}
 	r.twoStep = r.con != nil
 	return nil
+}
+
+// moreTools are the offers of Request.MoreTools. A model that calls none is no
+// reason to refuse the turn: nobody asked for these in the settings.
+func (r *run) moreTools(ctx context.Context, offers []*tools.Offer, caps model.Capabilities) []*tools.Offer {
+	if r.req.MoreTools == nil {
+		return nil
+	}
+	taken := map[string]bool{}
+	for _, o := range offers {
+		taken[o.Name()] = true
+	}
+	more := r.req.MoreTools(ctx, func(name string) bool { return taken[name] })
+	if caps.Tools {
+		return more
+	}
+	for i, o := range more {
+		unfit := *o
+		unfit.Unfit = fmt.Errorf("the model %s declares no tools", r.req.Model.Identity())
+		more[i] = &unfit
+	}
+	return more
 }
 
 // admitTools keeps the offers whose schema can be held, and says of the others

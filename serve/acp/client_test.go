@@ -103,11 +103,17 @@ func connect(t *testing.T, cfg acp.Config) *client {
 	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	c := &client{t: t, in: inW, ended: make(chan error, 1), more: make(chan struct{}, 1)}
-	go func() {
-		c.ended <- acp.Serve(context.WithoutCancel(t.Context()), cfg, inR, outW)
-		outW.Close()
-	}()
+	return connectTo(t, inW, outR, func() error {
+		defer outW.Close()
+		return acp.Serve(context.WithoutCancel(t.Context()), cfg, inR, outW)
+	})
+}
+
+// connectTo makes a client of an agent that serves until it returns.
+func connectTo(t *testing.T, in io.WriteCloser, outR io.Reader, serve func() error) *client {
+	t.Helper()
+	c := &client{t: t, in: in, ended: make(chan error, 1), more: make(chan struct{}, 1)}
+	go func() { c.ended <- serve() }()
 	read := make(chan struct{})
 	go func() {
 		defer close(read)

@@ -41,6 +41,7 @@ func (s *server) prompt(ctx context.Context, p acp.PromptRequest, params json.Ra
 		c.Agent = string(mode)
 	}
 	c.Started, c.Progress, c.ToolResult, c.Approver = t.started, t.progress, t.toolResult, t
+	c.MoreTools = t.moreTools
 	rec, err := s.cfg.Service.Respond(ctx, c)
 	if err == nil {
 		t.finish(rec)
@@ -117,8 +118,9 @@ type turnOf struct {
 
 	turn   atomic.Value // the turn's id
 	shaped bool
-	said   strings.Builder // text that was sent since the last tool call
-	asked  acp.ToolCallId  // a call that the client allowed
+	said   strings.Builder   // text that was sent since the last tool call
+	asked  acp.ToolCallId    // a call that the client allowed
+	from   map[string]string // the client's server of a tool, by the tool's name
 }
 
 func (t *turnOf) started(st serve.Started) {

@@ -23,6 +23,9 @@ type Config struct {
 	Agent string
 	// Version is what the client is told of this program.
 	Version string
+	// ServersWait is how long session/new waits for the client's MCP servers; 0
+	// is 20 s.
+	ServersWait time.Duration
 	// Warn is told of what a client sent that is not used, and of messages that
 	// are none. Nil is allowed.
 	Warn func(error)
@@ -66,8 +69,10 @@ func Serve(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error {
 	}
 	s.mu.Lock()
 	s.closed = true
+	var servers []*clientServer
 	for _, sess := range s.sessions {
 		sess.cancel()
+		servers = append(servers, sess.servers...)
 	}
 	s.mu.Unlock()
 	over := make(chan struct{})
@@ -75,6 +80,7 @@ func Serve(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error {
 		s.running.Wait()
 		close(over)
 	}()
+	closeServers(servers) // each is killed when it does not end by itself
 	select {
 	case <-over:
 	case <-time.After(grace): // a write to the client hangs
@@ -98,9 +104,9 @@ func (s *server) handle(ctx context.Context, method string, params json.RawMessa
 	case acp.AgentMethodInitialize:
 		return call(params, s.initialize)
 	case acp.AgentMethodSessionNew:
-		return call(params, s.newSession)
+		return call(params, func(p sessionParams) (acp.NewSessionResponse, error) { return s.newSession(ctx, p) })
 	case acp.AgentMethodSessionLoad:
-		return call(params, func(p acp.LoadSessionRequest) (acp.LoadSessionResponse, error) { return s.loadSession(ctx, p) })
+		return call(params, func(p sessionParams) (acp.LoadSessionResponse, error) { return s.loadSession(ctx, p) })
 	case acp.AgentMethodSessionSetMode:
 		return call(params, s.setMode)
 	case acp.AgentMethodSessionCancel:
@@ -179,6 +185,7 @@ func (s *server) initialize(p acp.InitializeRequest) (acp.InitializeResponse, er
 		AgentCapabilities: acp.AgentCapabilities{
 			Meta:               capabilities(),
 			LoadSession:        true,
+			McpCapabilities:    acp.McpCapabilities{Http: true},
 			PromptCapabilities: acp.PromptCapabilities{EmbeddedContext: true},
 		},
 		AuthMethods: []acp.AuthMethod{},

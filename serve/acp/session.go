@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 
 	acp "github.com/coder/acp-go-sdk"
@@ -26,6 +27,8 @@ type session struct {
 	prompts map[*prompt]bool
 	always  map[string]bool // tools that the client allowed for the session
 	calls   int             // tool calls so far, for their ids
+
+	servers []*clientServer // that the client brought; guarded by server.mu
 }
 
 // prompt is one request that can be cancelled.
@@ -86,6 +89,52 @@ func noSession(id acp.SessionId) error {
 	return &acp.RequestError{Code: resourceNotFound, Message: fmt.Sprintf("there is no session %q", id), Data: map[string]any{"sessionId": id}}
 }
 
+// sessionParams are those of session/new, load and resume that are used here.
+type sessionParams struct {
+	SessionID  acp.SessionId     `json:"sessionId"`
+	Cwd        string            `json:"cwd"`
+	McpServers []json.RawMessage `json:"mcpServers"`
+}
+
+// setUp gives a session the servers that the client names for it, in place of
+// those it had, and returns what came of them as metadata.
+func (s *server) setUp(ctx context.Context, sess *session, servers []*clientServer) (map[string]any, error) {
+	s.mu.Lock()
+	old, n := sess.servers, len(servers)
+	for _, other := range s.sessions {
+		if other != sess {
+			n += len(other.servers)
+		}
+	}
+	if s.closed || n > maxServersInAll {
+		s.mu.Unlock()
+		return nil, &serve.ArgumentError{Argument: "mcpServers", Reason: fmt.Sprintf("with these there are %d on this connection; at most %d are started", n, maxServersInAll)}
+	}
+	sess.servers = servers
+	for _, m := range servers {
+		m.start(s.warn)
+	}
+	announced := s.announced
+	s.mu.Unlock()
+	closeServers(old)
+	if len(servers) == 0 {
+		return nil, nil
+	}
+	list := s.connected(ctx, servers)
+	if !announced {
+		return nil, nil
+	}
+	return map[string]any{MetaKey: map[string]any{"mcpServers": list}}, nil
+}
+
+// prepare reads what session/new, load and resume have in common.
+func prepare(p sessionParams) ([]*clientServer, error) {
+	if !filepath.IsAbs(p.Cwd) {
+		return nil, &serve.ArgumentError{Argument: "cwd", Reason: "give the absolute path of a folder"}
+	}
+	return readServers(p.McpServers, p.Cwd)
+}
+
 // promptKey finds a prompt in the context of its request.
 type promptKey struct{}
 
@@ -121,65 +170,92 @@ func (s *server) register(ctx context.Context, params json.RawMessage) (context.
 	}
 }
 
-func (s *server) newSession(p acp.NewSessionRequest) (acp.NewSessionResponse, error) {
-	s.unused(p.McpServers)
+func (s *server) newSession(ctx context.Context, p sessionParams) (acp.NewSessionResponse, error) {
+	var none acp.NewSessionResponse
+	servers, err := prepare(p)
+	if err != nil {
+		return none, err
+	}
 	modes, err := s.modes()
 	if err != nil {
-		return acp.NewSessionResponse{}, err
+		return none, err
 	}
 	id, err := uuid.NewV7()
 	if err != nil {
-		return acp.NewSessionResponse{}, err
+		return none, err
 	}
 	sess, err := s.open(acp.SessionId(id.String()))
 	if err != nil {
-		return acp.NewSessionResponse{}, err
+		return none, err
+	}
+	meta, err := s.setUp(ctx, sess, servers)
+	if err != nil {
+		s.drop(sess)
+		return none, err
 	}
 	if modes != nil {
 		modes.CurrentModeId = sess.currentMode()
 	}
-	return acp.NewSessionResponse{SessionId: sess.id, Modes: modes}, nil
+	return acp.NewSessionResponse{SessionId: sess.id, Modes: modes, Meta: meta}, nil
+}
+
+// drop forgets a session and ends what belongs to it.
+func (s *server) drop(sess *session) {
+	sess.cancel()
+	s.mu.Lock()
+	if s.sessions[sess.id] == sess {
+		delete(s.sessions, sess.id)
+	}
+	servers := sess.servers
+	sess.servers = nil
+	s.mu.Unlock()
+	closeServers(servers)
 }
 
 // loadSession tells the client what was said in a thread and goes on with it.
-func (s *server) loadSession(ctx context.Context, p acp.LoadSessionRequest) (acp.LoadSessionResponse, error) {
-	s.unused(p.McpServers)
-	past, err := s.cfg.Service.Exchanges(string(p.SessionId), 0)
+func (s *server) loadSession(ctx context.Context, p sessionParams) (acp.LoadSessionResponse, error) {
+	var none acp.LoadSessionResponse
+	servers, err := prepare(p)
+	if err != nil {
+		return none, err
+	}
+	past, err := s.cfg.Service.Exchanges(string(p.SessionID), 0)
 	var wrong *serve.ArgumentError
 	switch {
 	case errors.As(err, &wrong):
-		return acp.LoadSessionResponse{}, noSession(p.SessionId)
+		return none, noSession(p.SessionID)
 	case err != nil:
-		return acp.LoadSessionResponse{}, err
-	case len(past) == 0 && s.session(p.SessionId) == nil:
-		return acp.LoadSessionResponse{}, noSession(p.SessionId)
+		return none, err
+	case len(past) == 0 && s.session(p.SessionID) == nil:
+		return none, noSession(p.SessionID)
 	}
+	known := s.session(p.SessionID) != nil
 	modes, err := s.modes()
 	if err != nil {
-		return acp.LoadSessionResponse{}, err
+		return none, err
 	}
-	sess, err := s.open(p.SessionId)
+	sess, err := s.open(p.SessionID)
 	if err != nil {
-		return acp.LoadSessionResponse{}, err
+		return none, err
+	}
+	meta, err := s.setUp(ctx, sess, servers)
+	if err != nil {
+		if !known {
+			s.drop(sess)
+		}
+		return none, err
 	}
 	for _, e := range past {
 		for _, u := range []acp.SessionUpdate{acp.UpdateUserMessageText(e.User), acp.UpdateAgentMessageText(e.Answer)} {
 			if err := s.notify(ctx, sess.id, u, nil); err != nil {
-				return acp.LoadSessionResponse{}, err
+				return none, err
 			}
 		}
 	}
 	if modes != nil {
 		modes.CurrentModeId = sess.currentMode()
 	}
-	return acp.LoadSessionResponse{Modes: modes}, nil
-}
-
-// unused says so when a client brings servers of its own.
-func (s *server) unused(servers []acp.McpServer) {
-	if len(servers) > 0 {
-		s.warn(fmt.Errorf("the client's %d MCP servers are not used; list them under tools: in the settings", len(servers)))
-	}
+	return acp.LoadSessionResponse{Modes: modes, Meta: meta}, nil
 }
 
 // modes are the agents of the graph as it is now; nil without a graph.

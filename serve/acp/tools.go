@@ -29,13 +29,13 @@ var permissionOptions = []acp.PermissionOption{
 // Approve shows the client the call and asks it.
 func (t *turnOf) Approve(ctx context.Context, q tools.Question) (bool, error) {
 	t.asked = t.session.nextCall()
-	title, kind := toolTitle(q.Tool, q.Arguments), toolKind(q.Tool)
+	title, kind := t.title(q.Tool, q.Arguments), toolKind(q.Tool)
 	t.updates.event(acp.StartToolCall(t.asked, title, acp.WithStartKind(kind),
 		acp.WithStartStatus(acp.ToolCallStatusPending), acp.WithStartRawInput(q.Arguments)))
 	if err := t.updates.flush(ctx); err != nil {
 		return false, err
 	}
-	key := q.Agent + "/" + q.Tool
+	key := q.Agent + "/" + t.from[q.Tool] + "/" + q.Tool
 	t.session.mu.Lock()
 	always := t.session.always[key]
 	t.session.mu.Unlock()
@@ -91,14 +91,17 @@ func (t *turnOf) toolResult(c record.ToolCall) {
 		t.asked = ""
 		return
 	}
-	t.updates.event(acp.StartToolCall(t.session.nextCall(), toolTitle(c.Name, c.Arguments), acp.WithStartKind(toolKind(c.Name)),
+	t.updates.event(acp.StartToolCall(t.session.nextCall(), t.title(c.Name, c.Arguments), acp.WithStartKind(toolKind(c.Name)),
 		acp.WithStartStatus(status), acp.WithStartRawInput(c.Arguments), acp.WithStartContent(content)))
 }
 
 // maxTitle bounds the arguments in a title.
 const maxTitle = 120
 
-func toolTitle(tool string, args json.RawMessage) string {
+func (t *turnOf) title(tool string, args json.RawMessage) string {
+	if server := t.from[tool]; server != "" {
+		tool += " (" + server + ")"
+	}
 	text := string(args)
 	if len(text) > maxTitle {
 		text = strings.ToValidUTF8(text[:maxTitle], "") + "…"
