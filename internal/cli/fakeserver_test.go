@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"strconv"
@@ -14,11 +15,16 @@ import (
 )
 
 // fakeServer is the program "fakeserver PORT FILE": a server of the OpenAI API
-// that answers with its own process id, which it also writes into FILE, and
-// ends when it is told to die.
+// that answers with its own process id, which it also writes into FILE once it
+// listens, and ends when it is told to die.
 func fakeServer() {
 	port, file := os.Args[1], os.Args[2]
 	pid := fmt.Sprint(os.Getpid())
+	l, err := net.Listen("tcp", "127.0.0.1:"+port)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err == nil {
 		fmt.Fprintln(f, pid)
@@ -53,7 +59,7 @@ func fakeServer() {
 		fmt.Fprintf(w, "data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"served by %s\"},\"finish_reason\":null}]}\n\n", pid)
 		fmt.Fprintf(w, "data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[],%s}\n\ndata: [DONE]\n\n", usage)
 	})
-	fmt.Println(http.ListenAndServe("127.0.0.1:"+port, mux))
+	fmt.Println(http.Serve(l, mux))
 	os.Exit(1)
 }
 
