@@ -18,8 +18,58 @@ func (s *Service) Exchanges(thread string, n int) ([]store.Exchange, error) {
 	return t.Exchanges(n)
 }
 
+// ThreadInfo is a thread in a list.
+type ThreadInfo struct {
+	store.ThreadInfo
+	First   string // its first question
+	Session store.Session
+}
+
+// Threads calls f with the threads that come after that one, in the order of
+// store.ListThreads, until it returns false. The zero value is the first.
+func (s *Service) Threads(after store.ThreadInfo, f func(ThreadInfo) bool) error {
+	list, err := store.ListThreads(s.threads())
+	if err != nil {
+		return err
+	}
+	for _, t := range list {
+		if c := t.Changed.Compare(after.Changed); after.Name != "" && (c > 0 || c == 0 && t.Name <= after.Name) {
+			continue
+		}
+		thread, err := s.thread(t.Name)
+		if err != nil {
+			continue // ListThreads knows which names are none
+		}
+		if !f(ThreadInfo{t, thread.First(), thread.Session()}) {
+			break
+		}
+	}
+	return nil
+}
+
+// Session is what is kept of the session that a thread is; the zero value where
+// that is nothing.
+func (s *Service) Session(thread string) store.Session {
+	t, err := s.thread(thread)
+	if err != nil {
+		return store.Session{}
+	}
+	return t.Session()
+}
+
+// KeepSession keeps it beside the thread, which has to be there.
+func (s *Service) KeepSession(thread string, kept store.Session) error {
+	t, err := s.thread(thread)
+	if err != nil {
+		return err
+	}
+	return t.KeepSession(kept)
+}
+
+func (s *Service) threads() string { return filepath.Join(s.cfg.StateDir, "threads") }
+
 func (s *Service) thread(name string) (*store.Thread, error) {
-	t, err := store.OpenThread(filepath.Join(s.cfg.StateDir, "threads"), name)
+	t, err := store.OpenThread(s.threads(), name)
 	if err != nil {
 		return nil, argument("thread", "%v", err)
 	}

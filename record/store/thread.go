@@ -31,6 +31,8 @@ type Thread struct {
 	lock *flock.Flock
 }
 
+const threadExt = ".jsonl"
+
 var threadName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$`)
 
 // OpenThread names a thread in a folder; the first Append makes both.
@@ -39,7 +41,7 @@ func OpenThread(dir, name string) (*Thread, error) {
 		return nil, fmt.Errorf("%q cannot name a thread; take letters, digits, '.', '_' and '-', at most 100", name)
 	}
 	return &Thread{
-		path: filepath.Join(dir, name+".jsonl"),
+		path: filepath.Join(dir, name+threadExt),
 		lock: flock.New(filepath.Join(dir, "."+name+".lock"), flock.SetPermissions(0o600)),
 	}, nil
 }

@@ -45,6 +45,7 @@ func (s *server) prompt(ctx context.Context, p acp.PromptRequest, params json.Ra
 	rec, err := s.cfg.Service.Respond(ctx, c)
 	if err == nil {
 		t.finish(rec)
+		s.keep(sess, rec)
 	}
 	t.updates.end()
 	if wasCancelled(ctx, sess, rec, err) {

@@ -107,6 +107,12 @@ func (s *server) handle(ctx context.Context, method string, params json.RawMessa
 		return call(params, func(p sessionParams) (acp.NewSessionResponse, error) { return s.newSession(ctx, p) })
 	case acp.AgentMethodSessionLoad:
 		return call(params, func(p sessionParams) (acp.LoadSessionResponse, error) { return s.loadSession(ctx, p) })
+	case acp.AgentMethodSessionResume:
+		return call(params, func(p sessionParams) (acp.ResumeSessionResponse, error) { return s.resumeSession(ctx, p) })
+	case acp.AgentMethodSessionList:
+		return call(params, s.listSessions)
+	case acp.AgentMethodSessionClose:
+		return call(params, s.closeSession)
 	case acp.AgentMethodSessionSetMode:
 		return call(params, s.setMode)
 	case acp.AgentMethodSessionCancel:
@@ -183,8 +189,11 @@ func (s *server) initialize(p acp.InitializeRequest) (acp.InitializeResponse, er
 		ProtocolVersion: acp.ProtocolVersionNumber,
 		AgentInfo:       &acp.Implementation{Name: "agentgraph", Title: acp.Ptr("agentgraph"), Version: s.cfg.Version},
 		AgentCapabilities: acp.AgentCapabilities{
-			Meta:               capabilities(),
-			LoadSession:        true,
+			Meta:        capabilities(),
+			LoadSession: true,
+			SessionCapabilities: acp.SessionCapabilities{
+				List: &acp.SessionListCapabilities{}, Resume: &acp.SessionResumeCapabilities{}, Close: &acp.SessionCloseCapabilities{},
+			},
 			McpCapabilities:    acp.McpCapabilities{Http: true},
 			PromptCapabilities: acp.PromptCapabilities{EmbeddedContext: true},
 		},

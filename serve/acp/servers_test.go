@@ -69,10 +69,10 @@ func serveTools(kind string) {
 		fmt.Fprintln(os.Stderr, "the key", os.Getenv("SERVER_KEY"), "is not known")
 		os.Exit(3)
 	case "mute":
-		select {}
+		time.Sleep(time.Hour)
 	case "stubborn": // ends at nothing but a kill
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT)
-		defer func() { select {} }()
+		defer time.Sleep(time.Hour)
 	}
 	_ = mcpServer().Run(context.Background(), &mcp.StdioTransport{})
 }

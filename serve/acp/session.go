@@ -11,6 +11,7 @@ import (
 	acp "github.com/coder/acp-go-sdk"
 	"github.com/google/uuid"
 
+	"agentgraph/record/store"
 	"agentgraph/serve"
 )
 
@@ -24,6 +25,8 @@ type session struct {
 
 	mu      sync.Mutex
 	mode    acp.SessionModeId
+	cwd     string
+	kept    store.Session // as it stands beside the thread
 	prompts map[*prompt]bool
 	always  map[string]bool // tools that the client allowed for the session
 	calls   int             // tool calls so far, for their ids
@@ -69,6 +72,11 @@ func (s *server) session(id acp.SessionId) *session {
 
 // open returns the session of this id, making it where there is none yet.
 func (s *server) open(id acp.SessionId) (*session, error) {
+	kept := s.cfg.Service.Session(string(id))
+	var mode acp.SessionModeId
+	if kept.Mode == string(noAgent) || kept.Mode != "" && s.cfg.Service.HasAgent(kept.Mode) {
+		mode = acp.SessionModeId(kept.Mode)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sess := s.sessions[id]; sess != nil {
@@ -81,6 +89,10 @@ func (s *server) open(id acp.SessionId) (*session, error) {
 	if s.cfg.Agent != "" {
 		sess.mode = acp.SessionModeId(s.cfg.Agent)
 	}
+	if mode != "" {
+		sess.mode = mode
+	}
+	sess.kept = kept
 	s.sessions[id] = sess
 	return sess, nil
 }
@@ -98,7 +110,7 @@ type sessionParams struct {
 
 // setUp gives a session the servers that the client names for it, in place of
 // those it had, and returns what came of them as metadata.
-func (s *server) setUp(ctx context.Context, sess *session, servers []*clientServer) (map[string]any, error) {
+func (s *server) setUp(ctx context.Context, sess *session, cwd string, servers []*clientServer) (map[string]any, error) {
 	s.mu.Lock()
 	old, n := sess.servers, len(servers)
 	for _, other := range s.sessions {
@@ -116,6 +128,9 @@ func (s *server) setUp(ctx context.Context, sess *session, servers []*clientServ
 	}
 	announced := s.announced
 	s.mu.Unlock()
+	sess.mu.Lock()
+	sess.cwd = filepath.Clean(cwd)
+	sess.mu.Unlock()
 	closeServers(old)
 	if len(servers) == 0 {
 		return nil, nil
@@ -188,7 +203,7 @@ func (s *server) newSession(ctx context.Context, p sessionParams) (acp.NewSessio
 	if err != nil {
 		return none, err
 	}
-	meta, err := s.setUp(ctx, sess, servers)
+	meta, err := s.setUp(ctx, sess, p.Cwd, servers)
 	if err != nil {
 		s.drop(sess)
 		return none, err
@@ -215,47 +230,71 @@ func (s *server) drop(sess *session) {
 // loadSession tells the client what was said in a thread and goes on with it.
 func (s *server) loadSession(ctx context.Context, p sessionParams) (acp.LoadSessionResponse, error) {
 	var none acp.LoadSessionResponse
-	servers, err := prepare(p)
+	past, modes, meta, err := s.again(ctx, p)
 	if err != nil {
-		return none, err
-	}
-	past, err := s.cfg.Service.Exchanges(string(p.SessionID), 0)
-	var wrong *serve.ArgumentError
-	switch {
-	case errors.As(err, &wrong):
-		return none, noSession(p.SessionID)
-	case err != nil:
-		return none, err
-	case len(past) == 0 && s.session(p.SessionID) == nil:
-		return none, noSession(p.SessionID)
-	}
-	known := s.session(p.SessionID) != nil
-	modes, err := s.modes()
-	if err != nil {
-		return none, err
-	}
-	sess, err := s.open(p.SessionID)
-	if err != nil {
-		return none, err
-	}
-	meta, err := s.setUp(ctx, sess, servers)
-	if err != nil {
-		if !known {
-			s.drop(sess)
-		}
 		return none, err
 	}
 	for _, e := range past {
 		for _, u := range []acp.SessionUpdate{acp.UpdateUserMessageText(e.User), acp.UpdateAgentMessageText(e.Answer)} {
-			if err := s.notify(ctx, sess.id, u, nil); err != nil {
+			if err := s.notify(ctx, p.SessionID, u, nil); err != nil {
 				return none, err
 			}
 		}
 	}
+	return acp.LoadSessionResponse{Modes: modes, Meta: meta}, nil
+}
+
+// resumeSession goes on with a thread and tells nothing of it.
+func (s *server) resumeSession(ctx context.Context, p sessionParams) (acp.ResumeSessionResponse, error) {
+	_, modes, meta, err := s.again(ctx, p)
+	return acp.ResumeSessionResponse{Modes: modes, Meta: meta}, err
+}
+
+// again opens the session of a thread that is there.
+func (s *server) again(ctx context.Context, p sessionParams) (past []store.Exchange, modes *acp.SessionModeState, meta map[string]any, err error) {
+	fail := func(err error) ([]store.Exchange, *acp.SessionModeState, map[string]any, error) {
+		return nil, nil, nil, err
+	}
+	servers, err := prepare(p)
+	if err != nil {
+		return fail(err)
+	}
+	past, err = s.cfg.Service.Exchanges(string(p.SessionID), 0)
+	known := s.session(p.SessionID) != nil
+	var wrong *serve.ArgumentError
+	switch {
+	case errors.As(err, &wrong), err == nil && len(past) == 0 && !known:
+		return fail(noSession(p.SessionID))
+	case err != nil:
+		return fail(err)
+	}
+	if modes, err = s.modes(); err != nil {
+		return fail(err)
+	}
+	sess, err := s.open(p.SessionID)
+	if err != nil {
+		return fail(err)
+	}
+	if meta, err = s.setUp(ctx, sess, p.Cwd, servers); err != nil {
+		if !known {
+			s.drop(sess)
+		}
+		return fail(err)
+	}
 	if modes != nil {
 		modes.CurrentModeId = sess.currentMode()
 	}
-	return acp.LoadSessionResponse{Modes: modes, Meta: meta}, nil
+	return past, modes, meta, nil
+}
+
+// closeSession ends what the session is doing; its thread stays.
+func (s *server) closeSession(p acp.CloseSessionRequest) (acp.CloseSessionResponse, error) {
+	sess := s.session(p.SessionId)
+	if sess == nil {
+		return acp.CloseSessionResponse{}, noSession(p.SessionId)
+	}
+	s.drop(sess)
+	return acp.CloseSessionResponse{}, nil
 }
 
 // modes are the agents of the graph as it is now; nil without a graph.
