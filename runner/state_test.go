@@ -37,7 +37,7 @@ func TestStateFolderTakenAway(t *testing.T) {
 			// The next one starts as soon as it may, while the first ends.
 			log2 := newLog()
 			var r2 *Runner
-			for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 				if r2, err = New(g.config(echo, log2)); err == nil || time.Now().After(deadline) {
 					break
 				}

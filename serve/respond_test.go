@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -221,29 +222,31 @@ func TestCancelledBeforeTheModel(t *testing.T) {
 // Close ends calls that run, and does not return before.
 func TestCloseEndsCalls(t *testing.T) {
 	s := newService(t)
-	asked := make(chan bool, 1)
+	asked, release := make(chan bool), make(chan bool)
 	done := make(chan *record.Record, 1)
+	closed := make(chan error, 1)
+	var once sync.Once
 	m := plain(t, "default: {prefer: on and , token_delay: 5ms}")
 	ctx := within(t)
 	go func() {
 		rec, _ := s.Respond(ctx, Call{Prompt: "hello", Model: m, Progress: func(model.Progress) {
-			select {
-			case asked <- true:
-			default:
-			}
+			once.Do(func() { close(asked); <-release })
 		}})
 		done <- rec
 	}()
 	<-asked
-	must(t, s.Close())
+	go func() { closed <- s.Close() }()
 	select {
-	case rec := <-done:
-		if rec == nil || rec.Outcome.Status != record.Cancelled {
-			t.Errorf("record: %+v", rec)
-		}
-	case <-time.After(time.Second):
+	case err := <-closed:
 		t.Error("Close returned before the call")
+		closed <- err
+	case <-time.After(50 * time.Millisecond):
 	}
+	close(release)
+	if rec := <-done; rec == nil || rec.Outcome.Status != record.Cancelled {
+		t.Errorf("record: %+v", rec)
+	}
+	must(t, <-closed)
 	if _, err := s.Respond(ctx, Call{Prompt: "hello", Model: m}); err == nil {
 		t.Error("a closed service answers")
 	}

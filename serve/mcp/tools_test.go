@@ -202,7 +202,7 @@ func TestCancel(t *testing.T) {
 	// Its thread is free again at once, and did not keep the torn answer.
 	start := time.Now()
 	r := c.call(within(t), "respond", `{"prompt":"hello","thread":"t"}`)
-	if took := time.Since(start); r.failed || took > 5*time.Second {
+	if took := time.Since(start); r.failed || took > 20*time.Second {
 		t.Errorf("after %s: %+v", took, r)
 	}
 	list, err := svc.Exchanges("t", 0)
