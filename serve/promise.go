@@ -11,13 +11,14 @@ import (
 )
 
 // Promise is what an answer is held to, as a JSON object of a protocol says it.
-// At most one member beside enforce is given.
+// At most one member beside enforce and formats is given.
 type Promise struct {
 	Schema  json.RawMessage `json:"schema"`
 	Regex   *string         `json:"regex"`
 	Lark    *string         `json:"lark"`
 	LLG     json.RawMessage `json:"llg"`
 	Enforce string          `json:"enforce"`
+	Formats string          `json:"formats"`
 }
 
 // Spec is the promise that is given, in the bytes that came, since the order of

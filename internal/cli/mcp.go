@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strings"
 
@@ -65,6 +66,8 @@ stderr. Web pages cannot reach it: Host and Origin must be this machine's.`,
 
 func (a *app) mcp(ctx context.Context, dir string, f *mcpFlags) error {
 	var h mcp.HTTP
+	var ln net.Listener
+	tell := func() {}
 	if f.http != "" {
 		token, own, err := readToken(f.tokenFile)
 		if err != nil {
@@ -73,10 +76,17 @@ func (a *app) mcp(ctx context.Context, dir string, f *mcpFlags) error {
 		if f.remote && !own {
 			return fmt.Errorf("--allow-remote: give a token of your own, with --token-file or %s", tokenVariable)
 		}
-		if !own {
-			fmt.Fprintf(a.stderr, "agentgraph: the token of this run: %s\n", token)
-		}
 		h = mcp.HTTP{Token: token, Hosts: f.hosts, Remote: f.remote}
+		if ln, err = h.Listen(f.http); err != nil {
+			return err
+		}
+		defer ln.Close()
+		tell = func() {
+			if !own {
+				fmt.Fprintf(a.stderr, "agentgraph: the token of this run: %s\n", token)
+			}
+			fmt.Fprintf(a.stderr, "agentgraph: serving MCP at http://%s%s\n", ln.Addr(), mcp.Path)
+		}
 	} else if f.tokenFile != "" || f.remote || len(f.hosts) > 0 {
 		return errors.New("--token-file, --allow-remote and --allow-host are about --http; give an address with it")
 	}
@@ -87,14 +97,10 @@ func (a *app) mcp(ctx context.Context, dir string, f *mcpFlags) error {
 	}
 	defer done()
 	server := mcp.New(mcp.Config{Service: svc, Version: version, Check: checkForMCP(svc, load)})
-	if f.http == "" {
+	if ln == nil {
 		err = server.ServeStdio(ctx, io.NopCloser(a.stdin), nopCloser{a.stdout})
 	} else {
-		ln, lerr := h.Listen(f.http)
-		if lerr != nil {
-			return lerr
-		}
-		fmt.Fprintf(a.stderr, "agentgraph: serving MCP at http://%s%s\n", ln.Addr(), mcp.Path)
+		tell()
 		err = server.ServeHTTP(ctx, ln, h)
 	}
 	if ctx.Err() != nil {
@@ -158,7 +164,7 @@ func checkForMCP(svc *serve.Service, load agents.LoadOptions) func(context.Conte
 
 // checkPromise says what is wrong with a promise and what would hold it.
 func checkPromise(req mcp.CheckRequest, engines []modelEngine) *mcp.CheckReport {
-	opt := constraint.Options{Enforce: constraint.Enforce(req.Enforce)}
+	opt := constraint.Options{Enforce: constraint.Enforce(req.Enforce), Formats: constraint.Formats(req.Formats)}
 	var report mcp.CheckReport
 	seen := map[string]bool{}
 	for _, m := range engines {

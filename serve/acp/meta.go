@@ -32,7 +32,6 @@ var promptMembers = []string{"schema", "regex", "lark", "llg", "enforce", "forma
 // promptMeta shapes one prompt. The names are those of the MCP tool respond.
 type promptMeta struct {
 	serve.Promise
-	Formats         string `json:"formats"`
 	System          string `json:"system"`
 	Model           string `json:"model"`
 	Repair          *bool  `json:"repair"`

@@ -58,7 +58,7 @@ replies:
   - {match: slow, text: 'one two three four five six seven eight nine ten', token_delay: 40ms}
 default: {text: good morning}
 `,
-	"loose.yaml":                      "constraints: none\ndefault: {text: '{\"z\":12345678901234567890,\"a\":1}'}\n",
+	"loose.yaml":                      "constraints: none\nreplies: [{match: day, text: '{\"day\":\"tomorrow\"}'}]\ndefault: {text: '{\"z\":12345678901234567890,\"a\":1}'}\n",
 	"agents/greeter/system/role.md":   "Greet.",
 	"agents/greeter/input/.keep":      "",
 	"agents/name with/system/role.md": "An agent with a space in its name.",
@@ -91,7 +91,7 @@ func newServer(t *testing.T, graph bool) (*Server, *serve.Service) {
 			r.Findings = append(r.Findings, agents.Finding{Severity: agents.SeverityWarning, Msg: "looked at " + req.Agent})
 		}
 		if req.Spec != nil {
-			r.Models = append(r.Models, ModelSupport{Model: string(req.Spec.Kind), Engine: req.Enforce})
+			r.Models = append(r.Models, ModelSupport{Model: string(req.Spec.Kind), Engine: strings.TrimSpace(req.Enforce + " " + req.Formats)})
 		}
 		return r, nil
 	}

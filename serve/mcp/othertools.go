@@ -36,11 +36,13 @@ func (s *Server) check(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Call
 		err = errors.New("agent: it and a promise exclude each other")
 	case args.Enforce != "" && args.Enforce != "mask" && args.Enforce != "validate":
 		err = errors.New("enforce: it is mask or validate")
+	case args.Formats != "" && args.Formats != "mask" && args.Formats != "assert" && args.Formats != "ignore":
+		err = errors.New("formats: it is mask, assert or ignore")
 	}
 	if err != nil {
 		return toolError(err), nil
 	}
-	report, err := s.cfg.Check(ctx, CheckRequest{Spec: spec, Enforce: args.Enforce, Agent: args.Agent})
+	report, err := s.cfg.Check(ctx, CheckRequest{Spec: spec, Enforce: args.Enforce, Formats: args.Formats, Agent: args.Agent})
 	if err != nil {
 		return toolError(err), nil
 	}

@@ -49,7 +49,7 @@ func (s *Server) respond(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 	progress := s.progress(ctx, req, args.MaxOutputTokens)
 	defer progress.end()
 	rec, err := s.svc.Respond(ctx, serve.Call{
-		Prompt: args.Prompt, System: args.System, Model: args.Model, Confined: true, Spec: spec, Enforce: args.Enforce,
+		Prompt: args.Prompt, System: args.System, Model: args.Model, Confined: true, Spec: spec, Enforce: args.Enforce, Formats: args.Formats,
 		Repair: args.Repair, MaxOutputTokens: args.MaxOutputTokens, Thread: args.Thread, NoTools: args.NoTools,
 		Approver: s.svc.Desk(), Progress: progress.step,
 	})

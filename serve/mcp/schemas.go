@@ -58,7 +58,8 @@ const promiseProperties = `
     "regex": {"type": "string", "minLength": 1, "description": "regular expression that the whole answer matches, instead of schema"},
     "lark": {"type": "string", "minLength": 1, "description": "Lark grammar of the answer, instead of schema"},
     "llg": {"type": "object", "description": "llguidance grammar (TopLevelGrammar JSON) of the answer, instead of schema"},
-    "enforce": {"type": "string", "enum": ["mask", "validate"], "description": "mask (default) refuses what cannot be held while generating; validate lets validation of the whole answer decide that part"}`
+    "enforce": {"type": "string", "enum": ["mask", "validate"], "description": "mask (default) refuses what cannot be held while generating; validate lets validation of the whole answer decide that part"},
+    "formats": {"type": "string", "enum": ["mask", "assert", "ignore"], "description": "what JSON Schema's format does: mask (default) shapes what is generated, assert also validates text that no mask held, ignore does neither"}`
 
 const respondIn = `{
   "type": "object",

@@ -33,6 +33,7 @@ type Config struct {
 type CheckRequest struct {
 	Spec    *constraint.Spec
 	Enforce string
+	Formats string
 	Agent   string
 }
 

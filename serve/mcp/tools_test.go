@@ -84,6 +84,20 @@ func TestRespondShaped(t *testing.T) {
 	}
 }
 
+// What format does is a matter of the call, as for prompts over ACP.
+func TestFormats(t *testing.T) {
+	needNative(t)
+	s, _ := newServer(t, true)
+	c := connect(t, s)
+	for formats, fails := range map[string]bool{"": false, `,"formats":"mask"`: false, `,"formats":"ignore"`: false, `,"formats":"assert"`: true} {
+		r := c.call(within(t), "respond", `{"prompt":"day","model":"loose","enforce":"validate","schema":{"type":"object","properties":{"day":{"type":"string","format":"date"}}}`+formats+`}`)
+		if r.failed != fails || r.task == nil || (r.task.OutputValidation.Status == record.Invalid) != fails {
+			t.Errorf("%s: failed %v, %s", formats, r.failed, r.text)
+		}
+	}
+	has(t, c.call(within(t), "check", `{"regex":"a+","enforce":"validate","formats":"assert"}`).text, `"engine":"validate assert"`)
+}
+
 // The schema's bytes are kept, its members in their order; a number keeps its
 // digits on the way back.
 func TestBytesAreKept(t *testing.T) {
@@ -133,6 +147,7 @@ func TestArguments(t *testing.T) {
 		{"schema that is no object", `{"prompt":"x","schema":"{}"}`, "schema"},
 		{"empty regex", `{"prompt":"x","regex":""}`, "regex"},
 		{"enforce", `{"prompt":"x","enforce":"never"}`, "enforce"},
+		{"formats", `{"prompt":"x","formats":"never"}`, "formats"},
 		{"tokens", `{"prompt":"x","max_output_tokens":0}`, "max_output_tokens"},
 		{"thread", `{"prompt":"x","thread":"../x"}`, "thread"},
 	} {
@@ -151,6 +166,7 @@ func TestArguments(t *testing.T) {
 		{"answers", `{"agent":"nobody"}`},
 		{"answers", `{"agent":"greeter","turn":"../../x"}`},
 		{"check", `{"agent":"a","regex":"b"}`},
+		{"check", `{"regex":"b","formats":"never"}`},
 		{"approve", `{"deny":true}`},
 		{"approve", `{"id":"nothing"}`},
 		{"list_agents", `{"all":true}`},
