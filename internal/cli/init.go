@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"agentgraph/internal/newfile"
 )
 
 //go:embed all:starter
@@ -55,8 +57,19 @@ func writeStarter(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
+	var set newfile.Set
+	err = fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(root, name)
+		if err != nil {
+			return err
+		}
+		return set.Write(filepath.Join(dir, filepath.FromSlash(name)), data)
+	})
+	if err != nil {
+		return fmt.Errorf("no graph was made: %w; nothing is left of it", errors.Join(err, set.Undo()))
 	}
-	return os.CopyFS(dir, root)
+	return nil
 }

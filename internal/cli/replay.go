@@ -17,6 +17,7 @@ import (
 	"agentgraph/agents"
 	"agentgraph/constraint"
 	"agentgraph/distill"
+	"agentgraph/internal/newfile"
 	"agentgraph/model"
 )
 
@@ -236,8 +237,12 @@ func printReplayReport(w io.Writer, r *distill.ReplayReport) {
 	t.Flush()
 }
 
+func scriptExists(file string) error {
+	return fmt.Errorf("%s is there already; nothing is overwritten: name a new file", file)
+}
+
 // replayScript writes a script file that nobody had.
-func (a *app) replayScript(ctx context.Context, f *replayFlags, args []string) (err error) {
+func (a *app) replayScript(ctx context.Context, f *replayFlags, args []string) error {
 	if f.model != "" {
 		return errors.New("--script asks no model; leave --model out")
 	}
@@ -245,21 +250,14 @@ func (a *app) replayScript(ctx context.Context, f *replayFlags, args []string) (
 	if err != nil {
 		return err
 	}
-	out, err := os.OpenFile(f.script, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	out, err := newfile.Create(f.script)
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%s is there already; nothing is overwritten: name a new file", f.script)
+		return scriptExists(f.script)
 	}
 	if err != nil {
 		return fmt.Errorf("%s cannot be made: %w; name a file in a folder that this user may write to", f.script, osCause(err))
 	}
-	defer func() {
-		if cerr := out.Close(); err == nil {
-			err = cerr
-		}
-		if err != nil {
-			os.Remove(f.script)
-		}
-	}()
+	defer out.Discard()
 	rep, err := distill.Script(ctx, dir, opt, out, func(p *distill.Problem) error {
 		warn(a.stderr, p)
 		return nil
@@ -269,6 +267,12 @@ func (a *app) replayScript(ctx context.Context, f *replayFlags, args []string) (
 	}
 	if rep.Replies == 0 {
 		return fmt.Errorf("no answer was recorded: %s", nothingToReplay(rep.Skipped, opt))
+	}
+	switch err := out.Commit(); {
+	case errors.Is(err, os.ErrExist): // since it was begun
+		return scriptExists(f.script)
+	case err != nil:
+		return fmt.Errorf("%s cannot be made: %w", f.script, osCause(err))
 	}
 	if a.json {
 		return a.printJSON(rep)

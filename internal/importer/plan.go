@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"agentgraph/internal/newfile"
 )
 
 // Kind says what became of a key.
@@ -79,34 +81,29 @@ func (p *Plan) Check() error {
 
 func (p *Plan) path(rel string) string { return filepath.Join(p.Dir, filepath.FromSlash(rel)) }
 
-// Write does what is planned, or nothing when a file is in the way.
+// Write does what is planned, or nothing when a file is in the way or one
+// cannot be written.
 func (p *Plan) Write() error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	for _, dir := range p.Folders {
-		if err := os.MkdirAll(p.path(dir), 0o755); err != nil {
-			return err
-		}
-	}
-	for _, f := range p.Files {
-		path := p.path(f.Path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := writeNew(path, f.Data); err != nil {
-			return fmt.Errorf("the import broke off: %w; remove what it wrote and try again", err)
-		}
+	var set newfile.Set
+	if err := p.write(&set); err != nil {
+		return fmt.Errorf("nothing was imported: %w; nothing is left of it", errors.Join(err, set.Undo()))
 	}
 	return nil
 }
 
-// writeNew never replaces a file, also not one that came a moment ago.
-func writeNew(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
+func (p *Plan) write(set *newfile.Set) error {
+	for _, dir := range p.Folders {
+		if err := set.Dir(p.path(dir)); err != nil {
+			return err
+		}
 	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Close())
+	for _, f := range p.Files {
+		if err := set.Write(p.path(f.Path), f.Data); err != nil {
+			return err
+		}
+	}
+	return nil
 }
