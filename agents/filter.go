@@ -55,6 +55,25 @@ func IgnoredName(name string) string {
 	return nameProblem(name)
 }
 
+// Surprising reports whether a person may have meant a file of this name as an
+// input, where Inspect gives this reason that it is none: not dotfiles and
+// what programs leave beside a file while they work, and not empty files,
+// which somebody may be about to write.
+func Surprising(name, reason string) bool {
+	if reason == "" || reason == isEmpty || strings.HasPrefix(name, ".") {
+		return false
+	}
+	for _, kept := range []string{".bak", ".backup", ".old", ".orig", ".rej"} {
+		if strings.HasSuffix(strings.ToLower(name), kept) {
+			return true
+		}
+	}
+	why := IgnoredName(name)
+	return why == "" || why == nameProblem(name)
+}
+
+const isEmpty = "it is empty"
+
 // Inspect looks at one file of an input folder: its metadata when it is an
 // input (of the file a link leads to), or the reason why it is none. err is
 // set when the file system cannot say; the file may be gone.
@@ -96,7 +115,7 @@ func Inspect(root, path string) (info fs.FileInfo, reason string, err error) {
 	case !m.IsRegular():
 		return nil, "it is not a regular file", nil
 	case info.Size() == 0:
-		return nil, "it is empty", nil
+		return nil, isEmpty, nil
 	}
 	return info, "", nil
 }

@@ -29,6 +29,24 @@ func TestIgnoredNames(t *testing.T) {
 	}
 }
 
+// What a person may have meant is told without being asked for.
+func TestSurprising(t *testing.T) {
+	for name, want := range map[string]bool{
+		".hidden": false, ".bak": false, "x~": false, "4913": false, "x.swp": false, "x.tmp": false, "x.part": false, "#x#": false,
+		"~$letter.docx": false, "Thumbs.db": false, "x___jb_old___": false,
+		"notes.bak": true, "NOTES.OLD": true, "x.backup": true, "x.orig": true, "x.rej": true, "bad\xffname": true, "new\nline": true,
+	} {
+		if got := Surprising(name, IgnoredName(name)); got != want {
+			t.Errorf("%q is surprising: %v", name, got)
+		}
+	}
+	for reason, want := range map[string]bool{"": false, isEmpty: false, "it is a folder": true, "it is a FIFO": true, "it is a link that leads nowhere": true} {
+		if got := Surprising("x.txt", reason); got != want {
+			t.Errorf("%q is surprising: %v", reason, got)
+		}
+	}
+}
+
 func TestInspect(t *testing.T) {
 	root := graphOf(t, `
 -- in/file --

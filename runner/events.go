@@ -23,6 +23,9 @@ const (
 	AgentRemoved EventKind = "agent_removed"
 	AgentStopped EventKind = "agent_stopped" // its settings are wrong; Error says how
 	HopsReached  EventKind = "hops_reached"  // a file was not taken because of max_hops
+	// InputIgnored is a file that somebody may have meant as an input, and why
+	// it is none: the first one of each folder.
+	InputIgnored EventKind = "input_ignored"
 	// ApprovalWanted is a call of a tool that waits for approve; Approval has
 	// its id.
 	ApprovalWanted EventKind = "approval_wanted"

@@ -317,6 +317,9 @@ func readNames(dir string) ([]string, error) {
 func (in *intake) look(name string) (c *candidate, missing bool) {
 	path := filepath.Join(in.dir, name)
 	info, reason, err := agents.Inspect(in.r.root, path)
+	if agents.Surprising(name, reason) {
+		in.tell(name, reason)
+	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if err != nil || reason != "" {
@@ -349,6 +352,13 @@ func (in *intake) look(name string) (c *candidate, missing bool) {
 	delete(in.settling, name)
 	in.queued[name] = print
 	return &candidate{in: in, name: name, print: print, modTime: info.ModTime()}, false
+}
+
+// tell says once a folder that what lies there is no input.
+func (in *intake) tell(name, reason string) {
+	if _, told := in.r.ignoredIn.LoadOrStore(in.dir, true); !told {
+		in.r.emit(Event{Kind: InputIgnored, Agent: in.st.name, Inputs: []string{in.rel + "/" + name}, Message: reason, Hint: "'agentgraph doctor' lists every such file"})
+	}
 }
 
 // young is a file that was dealt with so soon after it was written that

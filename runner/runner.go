@@ -91,8 +91,9 @@ type Runner struct {
 	started time.Time
 	nextSeq atomic.Int64
 
-	eventMu sync.Mutex
-	wg      sync.WaitGroup // all goroutines
+	eventMu   sync.Mutex
+	ignoredIn sync.Map       // folders of which InputIgnored was told
+	wg        sync.WaitGroup // all goroutines
 
 	// ctx ends when running turns must stop at once.
 	ctx      context.Context

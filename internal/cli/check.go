@@ -99,7 +99,7 @@ func (a *app) checkGraph(dir, model string, fix bool) error {
 	if err != nil {
 		return err
 	}
-	findings := graphFindings(g, model, fix)
+	findings := append(graphFindings(g, model, fix), ignoredFindings(g)...)
 	for i := range findings {
 		f := &findings[i]
 		if f.File != "" && !filepath.IsAbs(f.File) {
@@ -108,6 +108,44 @@ func (a *app) checkGraph(dir, model string, fix bool) error {
 	}
 	n := len(g.Agents)
 	return a.report(checkReport{Findings: findings, Agents: &n}, agents.Printable(dir)+": "+counted(n, "agent"))
+}
+
+// maxIgnored bounds the files of one folder that check names.
+const maxIgnored = 10
+
+// ignoredFindings are notes about files that somebody may have meant as inputs
+// and that are none; doctor lists all that are none.
+func ignoredFindings(g *agents.Graph) []agents.Finding {
+	var found []agents.Finding
+	seen := map[string]bool{}
+	for _, ag := range g.Agents {
+		for _, dir := range ag.Inputs {
+			if seen[dir] {
+				continue
+			}
+			seen[dir] = true
+			entries, _ := os.ReadDir(dir) // doctor says what is wrong with the folder
+			n := 0
+			for _, e := range entries {
+				if e.Type().IsRegular() && agents.IgnoredName(e.Name()) == "" {
+					continue // there may be a great many
+				}
+				path := filepath.Join(dir, e.Name())
+				_, reason, err := agents.Inspect(g.Root, path)
+				if err != nil || !agents.Surprising(e.Name(), reason) {
+					continue
+				}
+				if n++; n <= maxIgnored {
+					found = append(found, agents.Finding{File: g.Rel(path), Severity: severityNote, Agent: ag.Name, Msg: "no input: " + reason})
+				}
+			}
+			if more := n - maxIgnored; more > 0 {
+				found = append(found, agents.Finding{File: g.Rel(dir), Severity: severityNote, Agent: ag.Name,
+					Msg: counted(more, "more file") + " that no turn will read", Hint: "'agentgraph doctor' lists each"})
+			}
+		}
+	}
+	return found
 }
 
 // graphFindings is everything that is wrong with a graph; model is --model.

@@ -82,6 +82,8 @@ func (p *eventPrinter) print(e runner.Event) {
 		p.say(e.Agent, "stopped", e)
 	case runner.HopsReached:
 		p.say(label, "not taken", e)
+	case runner.InputIgnored:
+		p.say(label, "no input", e)
 	case runner.ApprovalWanted:
 		p.say(label, "waiting", e)
 	case runner.Problem:
