@@ -25,9 +25,12 @@ import (
 func mcpGraph(t *testing.T) string {
 	t.Helper()
 	return writeFiles(t, map[string]string{
-		"agentgraph.yaml": "models:\n  fake: {script: fake.yaml}\ndefaults: {model: fake}\nsettle: 10ms\n",
+		"agentgraph.yaml": "models:\n  fake: {script: fake.yaml}\ndefaults: {model: fake, tools: [{tool: list_folder, policy: ask}]}\nsettle: 10ms\n",
 		"fake.yaml": `
+tools: true
 replies:
+  - {match: look, tool_calls: [{name: list_folder, arguments: {path: .}}]}
+  - {tool_result: agents, text: I looked}
   - {match: Rate, text: '{"rating": 4, "reason": "good"}'}
   - {match: forever, prefer: 'on and ', token_delay: 2ms}
   - {match: slow, text: 'one two three four five six seven eight nine ten', token_delay: 40ms}

@@ -111,6 +111,10 @@ type client struct {
 func connect(t *testing.T, s *Server) *client { return connectBy(t, s, "2025-11-25") }
 
 func connectBy(t *testing.T, s *Server, protocol string) *client {
+	return connectAs(t, s, protocol, sdk.ClientOptions{})
+}
+
+func connectAs(t *testing.T, s *Server, protocol string, opt sdk.ClientOptions) *client {
 	t.Helper()
 	c := &client{t: t, progress: make(chan *sdk.ProgressNotificationParams, 1000), updated: make(chan string, 1000), list: make(chan struct{}, 1000)}
 	here, there := sdk.NewInMemoryTransports()
@@ -118,11 +122,10 @@ func connectBy(t *testing.T, s *Server, protocol string) *client {
 	session, err := s.sdk.Connect(ctx, there, nil)
 	must(t, err)
 	stop := s.watch(ctx)
-	x := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "0"}, &sdk.ClientOptions{
-		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.progress <- r.Params },
-		ResourceUpdatedHandler:      func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { c.updated <- r.Params.URI },
-		ResourceListChangedHandler:  func(context.Context, *sdk.ResourceListChangedRequest) { c.list <- struct{}{} },
-	})
+	opt.ProgressNotificationHandler = func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.progress <- r.Params }
+	opt.ResourceUpdatedHandler = func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { c.updated <- r.Params.URI }
+	opt.ResourceListChangedHandler = func(context.Context, *sdk.ResourceListChangedRequest) { c.list <- struct{}{} }
+	x := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "0"}, &opt)
 	c.ClientSession, err = x.Connect(ctx, here, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
 	must(t, err)
 	t.Cleanup(func() {
@@ -203,4 +206,10 @@ func has(t *testing.T, text string, parts ...string) {
 			t.Errorf("%q lacks %q", text, p)
 		}
 	}
+}
+
+// write puts a file into a graph.
+func write(t *testing.T, root, name, text string) {
+	t.Helper()
+	must(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o666))
 }

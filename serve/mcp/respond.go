@@ -51,7 +51,7 @@ func (s *Server) respond(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 	rec, err := s.svc.Respond(ctx, serve.Call{
 		Prompt: args.Prompt, System: args.System, Model: args.Model, Confined: true, Spec: spec, Enforce: args.Enforce, Formats: args.Formats,
 		Repair: args.Repair, MaxOutputTokens: args.MaxOutputTokens, Thread: args.Thread, NoTools: args.NoTools,
-		Approver: s.svc.Desk(), Progress: progress.step,
+		Approver: s.approver(req.Session), Progress: progress.step,
 	})
 	var wrong *serve.ArgumentError
 	switch {

@@ -15,6 +15,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"agentgraph/record"
+	"agentgraph/serve"
 )
 
 func TestListOfTools(t *testing.T) {
@@ -289,13 +290,20 @@ func TestCheckIsHandedOn(t *testing.T) {
 	has(t, c.call(within(t), "check", `{}`).text, `"findings":[]`)
 }
 
-// A tool call of respond waits until approve decides about it.
-func TestApprove(t *testing.T) {
+// lookingServer is one whose model looks into folders, and asks before.
+func lookingServer(t *testing.T) (*Server, *serve.Service) {
+	t.Helper()
 	s, svc := newServer(t, true)
 	must(t, os.WriteFile(filepath.Join(svc.Root(), "agentgraph.yaml"),
 		[]byte("models:\n  fake: {script: tools.yaml}\ndefaults: {model: fake, tools: [{tool: list_folder, policy: ask}]}\n"), 0o666))
 	must(t, os.WriteFile(filepath.Join(svc.Root(), "tools.yaml"),
 		[]byte("constraints: none\ntools: true\nreplies:\n  - {match: look, tool_calls: [{name: list_folder, arguments: {path: .}}]}\n  - {tool_result: agents, text: I looked}\n"), 0o666))
+	return s, svc
+}
+
+// A tool call of respond waits until approve decides about it.
+func TestApprove(t *testing.T) {
+	s, _ := lookingServer(t)
 	c := connect(t, s)
 	for _, tt := range []struct{ args, decided, text string }{
 		{`"deny":false`, "approved", "I looked"},

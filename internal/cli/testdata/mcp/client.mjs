@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import {
+  ElicitRequestSchema,
   ResourceListChangedNotificationSchema,
   ResourceUpdatedNotificationSchema,
 } from "@modelcontextprotocol/sdk/types.js";
@@ -12,7 +13,7 @@ import {
 const [kind, command, ...args] = process.argv.slice(2);
 const scripted = kind === "scripted";
 const transport = new StdioClientTransport({ command, args, env: process.env });
-const client = new Client({ name: "test", version: "0" });
+const client = new Client({ name: "test", version: "0" }, { capabilities: { elicitation: {} } });
 
 const updated = [];
 let listChanged = 0;
@@ -24,6 +25,11 @@ client.setNotificationHandler(ResourceUpdatedNotificationSchema, (n) => {
 client.setNotificationHandler(ResourceListChangedNotificationSchema, () => {
   listChanged++;
   wake();
+});
+const asked = [];
+client.setRequestHandler(ElicitRequestSchema, (r) => {
+  asked.push(r.params.message);
+  return { action: "accept", content: { allow: asked.length === 1 } };
 });
 async function until(what, met) {
   const late = Date.now() + 20_000;
@@ -46,6 +52,16 @@ const names = tools.map((t) => t.name).sort();
 assert.deepEqual(names, scripted
   ? ["answers", "approve", "check", "list_agents", "respond", "send"]
   : ["approve", "check", "respond"]);
+
+// A tool that asks: the client's user decides.
+if (scripted) {
+  let looked = await call("respond", { prompt: "look" });
+  assert.equal(text(looked), "I looked");
+  looked = await call("respond", { prompt: "look" });
+  assert.match(text(looked), /^policy_denied/);
+  assert.equal(asked.length, 2);
+  assert.match(asked[0], /list_folder with {"path": "\."}/);
+}
 
 // Call.
 const schema = {

@@ -13,6 +13,7 @@ import time
 import anyio
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.types import ElicitResult
 
 kind, command, *arguments = sys.argv[1:]
 scripted = kind == "scripted"
@@ -38,9 +39,15 @@ async def main():
     async def told(message):
         notes.append(type(getattr(message, "root", message)).__name__)
 
+    asked = []
+
+    async def ask(context, params):
+        asked.append(params.message)
+        return ElicitResult(action="accept", content={"allow": True}) if len(asked) == 1 else ElicitResult(action="decline")
+
     server = StdioServerParameters(command=command, args=arguments, env=dict(os.environ))
     async with stdio_client(server) as (read, write):
-        async with ClientSession(read, write, message_handler=told) as session:
+        async with ClientSession(read, write, message_handler=told, elicitation_callback=ask) as session:
             started = await session.initialize()
             assert started.server_info.name == "agentgraph", started
 
@@ -57,6 +64,13 @@ async def main():
             output, task = result.structured_content["output"], result.structured_content["task"]
             assert json.loads(text(result)) == output and output["rating"] in range(1, 6), output
             assert task["output_validation"]["enforced_by"] == "mask", task
+
+            # A tool that asks: the client's user decides.
+            if scripted:
+                assert text(await session.call_tool("respond", {"prompt": "look"})) == "I looked"
+                denied = await session.call_tool("respond", {"prompt": "look"})
+                assert denied.is_error and text(denied).startswith("policy_denied"), text(denied)
+                assert len(asked) == 2 and 'list_folder with {"path": "."}' in asked[0], asked
 
             # Refuse, before a token.
             result = await session.call_tool(

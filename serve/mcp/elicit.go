@@ -1,0 +1,119 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"agentgraph/agents"
+	"agentgraph/tools"
+)
+
+// noServerRequests is the version of the protocol from which on a server may
+// not ask a client by itself.
+const noServerRequests = "2026-07-28"
+
+// maxQuestion bounds the arguments in a question.
+const maxQuestion = 4 << 10
+
+// allowSchema is the form that a client shows.
+const allowSchema = `{"type": "object", "properties": {"allow": {"type": "boolean", "title": "Allow", "description": "whether the call runs; without it the turn ends"}}, "required": ["allow"]}`
+
+// approver decides about the calls of a respond: the tool approve, and where the
+// client can be asked, its user. The first answer counts.
+func (s *Server) approver(session *sdk.ServerSession) tools.Approver {
+	if !canAsk(session) {
+		return s.svc.Desk()
+	}
+	return &asker{session, s.svc.Desk()}
+}
+
+// canAsk reports a client that shows forms. One that announces only addresses to
+// open does not; one that says nothing more of its capability does.
+func canAsk(session *sdk.ServerSession) bool {
+	p := session.InitializeParams()
+	if p == nil || p.Capabilities == nil || p.Capabilities.Elicitation == nil || p.ProtocolVersion >= noServerRequests {
+		return false
+	}
+	e := p.Capabilities.Elicitation
+	return e.Form != nil || e.URL == nil
+}
+
+type asker struct {
+	session *sdk.ServerSession
+	desk    tools.Approver
+}
+
+type decision struct {
+	allow bool
+	err   error
+}
+
+// Approve asks in both ways. It returns when neither is asked any more.
+func (a *asker) Approve(ctx context.Context, q tools.Question) (bool, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	atDesk, atClient := make(chan decision, 1), make(chan decision, 1)
+	go func() {
+		allow, err := a.desk.Approve(ctx, q)
+		atDesk <- decision{allow, err}
+	}()
+	go func() {
+		allow, err := a.ask(ctx, q)
+		atClient <- decision{allow, err}
+	}()
+	var d decision
+	select {
+	case d = <-atDesk:
+		cancel()
+		<-atClient
+	case d = <-atClient:
+		if d.err != nil { // nobody was asked there
+			d = <-atDesk
+			break
+		}
+		cancel()
+		<-atDesk
+	}
+	return d.allow, d.err
+}
+
+// ask has the client ask its user. An error means that it did not.
+func (a *asker) ask(ctx context.Context, q tools.Question) (bool, error) {
+	res, err := a.session.Elicit(ctx, &sdk.ElicitParams{
+		Message:         question(q),
+		RequestedSchema: json.RawMessage(allowSchema),
+	})
+	var refused *jsonrpc.Error
+	switch {
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case errors.As(err, &refused), errors.Is(err, sdk.ErrConnectionClosed):
+		return false, err
+	case err != nil:
+		return false, nil // an answer that is none allows nothing
+	}
+	return allowed(res), nil
+}
+
+// allowed reports that the user of a client lets a call run.
+func allowed(res *sdk.ElicitResult) bool {
+	allow, _ := res.Content["allow"].(bool)
+	return res.Action == "accept" && allow
+}
+
+func question(q tools.Question) string {
+	args := string(q.Arguments)
+	if len(args) > maxQuestion {
+		args = cut(args, maxQuestion) + "…"
+	}
+	who := "The model"
+	if q.Agent != "" {
+		who = "The agent " + q.Agent
+	}
+	return agents.Printable(fmt.Sprintf("%s wants to call the tool %s with %s", who, q.Tool, args))
+}

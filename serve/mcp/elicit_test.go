@@ -1,0 +1,126 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"agentgraph/record"
+)
+
+// asked is a client that shows forms; answer fills them in.
+func asked(t *testing.T, s *Server, answer func(context.Context, *sdk.ElicitParams) (*sdk.ElicitResult, error)) *client {
+	return connectAs(t, s, "2025-11-25", sdk.ClientOptions{
+		ElicitationHandler: func(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) { return answer(ctx, r.Params) },
+	})
+}
+
+// A client that can ask its user is asked about each call of a tool.
+func TestElicitation(t *testing.T) {
+	s, svc := lookingServer(t)
+	for _, tt := range []struct {
+		name string
+		res  sdk.ElicitResult
+		runs bool
+	}{
+		{"allowed", sdk.ElicitResult{Action: "accept", Content: map[string]any{"allow": true}}, true},
+		{"not allowed", sdk.ElicitResult{Action: "accept", Content: map[string]any{"allow": false}}, false},
+		{"declined", sdk.ElicitResult{Action: "decline"}, false},
+		{"declined with an answer", sdk.ElicitResult{Action: "decline", Content: map[string]any{"allow": true}}, false},
+		{"cancelled", sdk.ElicitResult{Action: "cancel"}, false},
+		{"an answer that is none", sdk.ElicitResult{Action: "accept"}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var shown *sdk.ElicitParams
+			c := asked(t, s, func(_ context.Context, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+				shown = p
+				return &tt.res, nil
+			})
+			r := c.call(within(t), "respond", `{"prompt":"look"}`)
+			if r.failed == tt.runs || !tt.runs && r.task.Outcome.Status != record.PolicyDenied || tt.runs && r.text != "I looked" {
+				t.Errorf("failed %v: %s", r.failed, r.text)
+			}
+			has(t, shown.Message, "list_folder", `{"path":"."}`)
+			b, err := json.Marshal(shown.RequestedSchema)
+			must(t, err)
+			has(t, string(b), `"allow":{`, `"type":"boolean"`)
+			if list, err := svc.Waiting(); err != nil || len(list) != 0 {
+				t.Errorf("still waiting: %+v, %v", list, err)
+			}
+		})
+	}
+}
+
+// The form and the tool approve are two ways to one decision.
+func TestElicitationOrApprove(t *testing.T) {
+	s, _ := lookingServer(t)
+	for name, answer := range map[string]func(context.Context, *sdk.ElicitParams) (*sdk.ElicitResult, error){
+		"the form is left open": func(ctx context.Context, _ *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+			<-ctx.Done() // approve takes it back
+			return nil, ctx.Err()
+		},
+		"there is no form after all": func(context.Context, *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+			return nil, errors.New("not today")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := asked(t, s, answer)
+			answered := make(chan result, 1)
+			ctx := within(t)
+			go func() {
+				res, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "respond", Arguments: json.RawMessage(`{"prompt":"look"}`)})
+				if err != nil {
+					t.Error(err)
+					close(answered)
+					return
+				}
+				answered <- takeApart(t, res)
+			}()
+			var list struct{ Waiting []struct{ ID string } }
+			for len(list.Waiting) == 0 && ctx.Err() == nil {
+				decode(t, c.call(ctx, "approve", `{}`), &list)
+			}
+			c.call(ctx, "approve", `{"id":"`+list.Waiting[0].ID+`"}`)
+			has(t, (<-answered).text, "I looked")
+		})
+	}
+}
+
+// Waiting for an answer counts against the turn's time.
+func TestElicitationInTime(t *testing.T) {
+	s, svc := lookingServer(t)
+	write(t, svc.Root(), "agentgraph.yaml", "models:\n  fake: {script: tools.yaml}\ndefaults: {model: fake, timeout: 200ms, tools: [{tool: list_folder, policy: ask}]}\n")
+	given := make(chan struct{})
+	c := asked(t, s, func(ctx context.Context, _ *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+		<-ctx.Done()
+		close(given)
+		return nil, ctx.Err()
+	})
+	r := c.call(within(t), "respond", `{"prompt":"look"}`)
+	if !r.failed || r.task.Outcome.Status != record.TimedOut {
+		t.Errorf("%s", r.text)
+	}
+	select { // the client takes the form away
+	case <-given:
+	case <-time.After(20 * time.Second):
+		t.Error("the question was not taken back")
+	}
+}
+
+func TestQuestionIsBounded(t *testing.T) {
+	s, svc := lookingServer(t)
+	long := strings.Repeat("x", 20<<10)
+	write(t, svc.Root(), "tools.yaml", "constraints: none\ntools: true\nreplies:\n  - {match: look, tool_calls: [{name: list_folder, arguments: {path: "+long+"}}]}\n  - {tool_result: '', text: I looked}\n")
+	c := asked(t, s, func(_ context.Context, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+		if len(p.Message) > 5<<10 || !strings.HasSuffix(p.Message, "…") {
+			t.Errorf("the question has %d bytes", len(p.Message))
+		}
+		return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"allow": true}}, nil
+	})
+	has(t, c.call(within(t), "respond", `{"prompt":"look"}`).text, "I looked")
+}
