@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -120,7 +122,15 @@ func TestFairness(t *testing.T) {
 	g.write("agents/quiet/input/x", "please")
 	var order []string
 	running, most := 0, 0
-	s, log := g.once(func(ctx context.Context, req *turn.Request) *record.Record {
+	log := newLog()
+	var r *Runner
+	var first sync.Once
+	r, err := New(g.config(func(ctx context.Context, req *turn.Request) *record.Record {
+		first.Do(func() { // until both have their inputs
+			for req.Agent == "flood" && !slices.ContainsFunc(r.Status().Agents, func(a AgentStatus) bool { return a.Name == "quiet" && a.Pending == 1 }) && ctx.Err() == nil {
+				time.Sleep(time.Millisecond)
+			}
+		})
 		genMu.Lock()
 		order = append(order, req.Agent)
 		running++
@@ -131,7 +141,11 @@ func TestFairness(t *testing.T) {
 		running--
 		genMu.Unlock()
 		return echo(ctx, req)
-	})
+	}, log))
+	g.must(err)
+	s, err := r.Once(t.Context())
+	g.must(err)
+	g.clean()
 	if most != 1 {
 		t.Errorf("the model has parallel: 1 and had %d turns at once", most)
 	}

@@ -50,8 +50,8 @@ func TestReloadLeavesOthersAlone(t *testing.T) {
 	l := g.run(g.config(hold.run, newReady(log)), log)
 	l.until("b works", func() bool { return log.count(TurnStarted) == 1 })
 	for _, text := range []string{"retries: 1\n", "modle: x\n", "concurrency: 2\n"} {
-		g.write("agents/a/agent.yaml", text)
 		n := len(log.all())
+		g.write("agents/a/agent.yaml", text)
 		l.until("a is told about", func() bool { return len(log.all()) > n })
 	}
 	close(hold.open)
