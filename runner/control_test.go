@@ -144,7 +144,7 @@ func TestControl(t *testing.T) {
 	select {
 	case err := <-l.done:
 		l.done <- err
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("finish does not end the runner")
 	}
 	if _, err := os.Stat(socketPath(g.root)); !os.IsNotExist(err) {

@@ -202,7 +202,7 @@ func (g *testGraph) once(gen GeneratorFunc) (Summary, *eventLog) {
 	log := newLog()
 	r, err := New(g.config(gen, log))
 	g.must(err)
-	ctx, cancel := context.WithTimeout(g.t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(g.t.Context(), 3*time.Minute)
 	defer cancel()
 	s, err := r.Once(ctx)
 	g.must(err)
@@ -241,7 +241,7 @@ func (l *live) stop() {
 			l.g.t.Error(err)
 		}
 		l.g.clean()
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		l.g.t.Fatalf("the runner does not stop; events:\n%s", l.eventLog)
 	}
 }
@@ -249,7 +249,7 @@ func (l *live) stop() {
 // until waits for something to become true, and looks again after each event.
 func (l *live) until(what string, ok func() bool) {
 	l.g.t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(time.Minute)
 	for !ok() {
 		select {
 		case <-l.seen:

@@ -67,7 +67,7 @@ func TestSamples(t *testing.T) {
 		genMu.Unlock()
 		select {
 		case <-four[req.User]:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 		}
 		// The last is the first to be done.
 		time.Sleep(time.Duration(80-*req.Sampling.Seed) * 2 * time.Millisecond)

@@ -75,7 +75,7 @@ func TestRespondAsksAtTheTerminal(t *testing.T) {
 			done <- Main(t.Context(), []string{"respond", "--graph", filepath.Join(dir, "g"), tt.prompt}, tty, &stdout, tty)
 		}()
 		seen := ""
-		deadline := time.Now().Add(20 * time.Second)
+		deadline := time.Now().Add(time.Minute)
 		read := make([]byte, 4096)
 		for !strings.Contains(seen, "[y/N]") {
 			_ = person.SetReadDeadline(deadline)
@@ -109,7 +109,7 @@ func TestRespondAsksAtTheTerminal(t *testing.T) {
 // readAll reads a pseudo-terminal to its end, which is an error there.
 func readAll(f *os.File) (string, error) {
 	var b bytes.Buffer
-	_ = f.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = f.SetReadDeadline(time.Now().Add(time.Minute))
 	_, err := b.ReadFrom(f)
 	return b.String(), err
 }

@@ -118,7 +118,7 @@ func serve(mode, port, notes string) {
 
 // caller starts a server and waits to be killed.
 func caller(args []string) {
-	s, err := New(Config{Model: "m", Command: args[2:], URL: args[0], StateDir: args[1], Startup: 20 * time.Second,
+	s, err := New(Config{Model: "m", Command: args[2:], URL: args[0], StateDir: args[1], Startup: time.Minute,
 		Supervisor: []string{os.Args[0], SupervisorCommand}, grace: 300 * time.Millisecond})
 	if err == nil {
 		err = s.Ready(context.Background())

@@ -36,7 +36,7 @@ func prepare(t *testing.T, mode string) *setup {
 	s := &setup{t: t, port: port, notes: filepath.Join(dir, "notes")}
 	s.cfg = Config{
 		Model: "m", Command: []string{os.Args[0], "serve", mode, port, s.notes}, Env: []string{"GORACE", "SERVER_TEST_KEY"},
-		URL: "http://127.0.0.1:" + port + "/v1", Startup: 20 * time.Second, StateDir: filepath.Join(dir, "servers"),
+		URL: "http://127.0.0.1:" + port + "/v1", Startup: time.Minute, StateDir: filepath.Join(dir, "servers"),
 		Supervisor: []string{os.Args[0], SupervisorCommand},
 		grace:      time.Second, pause: func(int) time.Duration { return 10 * time.Millisecond },
 	}
@@ -103,7 +103,7 @@ func gone(t *testing.T, pid int) {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("it never came: %s", what)
 		}

@@ -105,7 +105,7 @@ func (f *fake) open(t *testing.T, change ...func(*Config)) *Model {
 	t.Helper()
 	cfg := Config{
 		Dialect: "vllm", URL: f.URL + "/v1", Model: "some/model", Declared: []constraint.Kind{constraint.JSON, constraint.Regex, constraint.Lark, constraint.LLG},
-		Sleep: (&noWait{}).sleep, Timeout: 20 * time.Second,
+		Sleep: (&noWait{}).sleep, Timeout: time.Minute,
 	}
 	for _, c := range change {
 		c(&cfg)

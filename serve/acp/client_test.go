@@ -23,7 +23,7 @@ import (
 )
 
 // patience bounds a wait for something that must happen.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // frame is one message as it stood on the wire.
 type frame struct {
