@@ -315,7 +315,7 @@ func filesOf(t *testing.T, root string) string {
 func TestServersThatCannotBeHad(t *testing.T) {
 	var warned []string
 	var mu sync.Mutex
-	c := connect(t, acp.Config{Service: service(t, graph(t, callerGraph(", client_tools: allow")), caller), ServersWait: 300 * time.Millisecond, Warn: func(err error) {
+	c := connect(t, acp.Config{Service: service(t, graph(t, callerGraph(", client_tools: allow")), caller), ServersWait: patience, Warn: func(err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		warned = append(warned, err.Error())
