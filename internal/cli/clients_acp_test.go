@@ -65,7 +65,7 @@ func taped(t *testing.T, graph string) (command, tapes string) {
 // acpClient runs a client and returns what it printed.
 func acpClient(t *testing.T, env []string, name string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), env...)

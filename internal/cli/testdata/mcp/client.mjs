@@ -32,7 +32,7 @@ client.setRequestHandler(ElicitRequestSchema, (r) => {
   return { action: "accept", content: { allow: asked.length === 1 } };
 });
 async function until(what, met) {
-  const late = Date.now() + 20_000;
+  const late = Date.now() + 60_000;
   while (!met()) {
     assert(Date.now() < late, "waited in vain for " + what);
     await new Promise((resolve) => {
@@ -118,7 +118,7 @@ const took = Date.now() - start;
 assert(!result.isError, text(result));
 assert.equal(result.structuredContent.task.request.messages.at(-1).content, "hello");
 assert(result.structuredContent.task.request.messages.every((m) => m.role !== "assistant"), "a cancelled answer is in the thread");
-assert(took < 5000, "the model was busy for " + took + " ms after the cancellation");
+assert(took < 20_000, "the model was busy for " + took + " ms after the cancellation");
 
 // The graph.
 if (scripted) {

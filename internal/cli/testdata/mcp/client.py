@@ -107,7 +107,7 @@ async def main():
             assert not result.is_error, text(result)
             messages = result.structured_content["task"]["request"]["messages"]
             assert [m["role"] for m in messages if m["role"] != "system"] == ["user"], messages
-            assert took < 5, f"the model was busy for {took:.1f} s after the cancellation"
+            assert took < 20, f"the model was busy for {took:.1f} s after the cancellation"
 
             # The graph.
             if scripted:
@@ -116,7 +116,7 @@ async def main():
                 await session.subscribe_resource(listed)
                 result = await session.call_tool("send", {"agent": "rater", "text": "Rate this soup", "wait": True})
                 assert result.structured_content["output"]["rating"] == 4, text(result)
-                with anyio.fail_after(20):
+                with anyio.fail_after(60):
                     while "ResourceUpdatedNotification" not in notes or "ResourceListChangedNotification" not in notes:
                         await anyio.sleep(0.05)
                 resources = (await session.list_resources()).resources
