@@ -52,8 +52,9 @@ var mayImport = map[string][]string{
 	"internal/importer":            {"agents", "schemafile", "turn", "internal/loopback", "internal/newfile"},
 	"serve":                        {"runner", "turn", "agents", "record", "record/store", "output", "tools", "model", "constraint", "schemafile"},
 	"distill":                      {"record", "record/store", "turn", "agents", "output", "schemafile", "constraint", "model", "model/openai"},
-	"serve/mcp":                    {"serve", "internal/loopback", "runner", "turn", "agents", "record", "record/store", "output", "tools", "model", "constraint"},
-	"serve/acp":                    {"serve", "runner", "turn", "agents", "record", "record/store", "output", "tools", "model", "constraint"},
+	"serve/internal/frame":         {},
+	"serve/mcp":                    {"serve", "serve/internal/frame", "internal/loopback", "runner", "turn", "agents", "record", "record/store", "output", "tools", "model", "constraint"},
+	"serve/acp":                    {"serve", "serve/internal/frame", "runner", "turn", "agents", "record", "record/store", "output", "tools", "model", "constraint"},
 	"internal/cli":                 {"*"},
 	"cmd/agentgraph":               {"internal/cli"},
 }

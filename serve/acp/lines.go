@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,33 +8,43 @@ import (
 	"sync"
 
 	acp "github.com/coder/acp-go-sdk"
+
+	"agentgraph/serve/internal/frame"
 )
 
-// maxLine bounds one message.
-const maxLine = 10 << 20
+// maxLine bounds one message. The connection takes lines of 10 MiB with their
+// end.
+const maxLine = 10<<20 - 1
 
-// lines hands the client's messages on, one at a time. The connection gives
-// each request a goroutine and the notifications another, so a cancel could
-// overtake the prompt before it, or the prompt after it. The line that follows
-// a prompt or a cancel is held back until that is known.
+// cancelRequest is carried out by the connection.
+const cancelRequest = "$/cancel_request"
+
+// lines hands the client's messages on, one at a time, and answers what is none.
+//
+// The connection gives each request a goroutine and the notifications another,
+// so a cancel could overtake the prompt before it, or the prompt after it, and a
+// session/new the initialize before it. The line that follows one of these is
+// held back until that is known.
 type lines struct {
-	scan *bufio.Scanner
+	in   *frame.Reader
+	out  *output
 	warn func(error)
 	rest []byte
-	n    int
+	open frame.Open
 
 	ready   chan struct{}
 	stopped chan struct{}
 	once    sync.Once
 
-	mu    sync.Mutex
-	await chan struct{} // of the last line, a prompt or a cancel
-	err   error
+	mu     sync.Mutex
+	await  chan struct{} // of the last line, where it is one to wait for
+	begun  bool          // initialize was carried out
+	failed error
 }
 
-func newLines(in io.Reader, warn func(error)) *lines {
-	l := &lines{scan: bufio.NewScanner(in), warn: warn, ready: make(chan struct{}), stopped: make(chan struct{})}
-	l.scan.Buffer(make([]byte, 0, 64<<10), maxLine)
+func newLines(in io.Reader, out *output, warn func(error)) *lines {
+	l := &lines{in: frame.NewReader(in, maxLine), out: out, warn: warn, ready: make(chan struct{}), stopped: make(chan struct{})}
+	out.answered = l.open.End
 	return l
 }
 
@@ -46,7 +55,7 @@ func (l *lines) begin() { close(l.ready) }
 func (l *lines) stop() { l.once.Do(func() { close(l.stopped) }) }
 
 // known says that the last prompt can be cancelled now, or that the last
-// cancel was carried out.
+// cancel or initialize was carried out.
 func (l *lines) known() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,11 +65,18 @@ func (l *lines) known() {
 	}
 }
 
+// initialized lets requests other than initialize through.
+func (l *lines) initialized() {
+	l.mu.Lock()
+	l.begun = true
+	l.mu.Unlock()
+}
+
 // failure is why reading ended, nil at the end of the input.
 func (l *lines) failure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.err
+	return l.failed
 }
 
 // Read returns bytes of one line. Only the connection's reader calls it.
@@ -90,41 +106,99 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads one line; what is no message is left out.
+// next reads one line; what is no message is answered here.
 func (l *lines) next() error {
-	if !l.scan.Scan() {
-		err := l.scan.Err()
-		if errors.Is(err, bufio.ErrTooLong) {
-			err = fmt.Errorf("message %d of the client has more than %d bytes", l.n+1, maxLine)
-		}
-		l.mu.Lock()
-		l.err = err
-		l.mu.Unlock()
-		if err == nil {
-			err = io.EOF
+	m, err := l.in.Next()
+	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			l.mu.Lock()
+			l.failed = err
+			l.mu.Unlock()
 		}
 		return err
 	}
-	l.n++
-	var m struct {
-		ID     *json.RawMessage `json:"id"`
-		Method string           `json:"method"`
+	f := m.Fault
+	if f == nil {
+		f = l.check(m)
 	}
-	line := l.scan.Bytes()
-	switch err := json.Unmarshal(line, &m); {
-	case len(line) == 0:
+	if f != nil {
+		l.warn(fmt.Errorf("message %d of the client cannot be used: %w", m.N, f))
+		return l.out.line(f.Response())
+	}
+	switch {
+	case m.Kind == frame.Complaint:
+		l.warn(fmt.Errorf("message %d of the client says that it could not read one of this program", m.N))
 		return nil
-	case err != nil:
-		l.warn(fmt.Errorf("message %d of the client is no JSON-RPC: %w", l.n, err))
+	case m.Kind == frame.Notification && !l.isBegun():
+		l.warn(fmt.Errorf("message %d of the client is not used: there was no initialize before it", m.N))
 		return nil
-	case m.Method == acp.AgentMethodSessionPrompt && m.ID == nil:
-		l.warn(fmt.Errorf("message %d of the client is a prompt without an id, which nobody could answer", l.n))
+	case m.Kind == frame.Notification && m.Method == acp.AgentMethodSessionPrompt:
+		l.warn(fmt.Errorf("message %d of the client is a prompt without an id, which nobody could answer", m.N))
 		return nil
-	case m.Method == acp.AgentMethodSessionPrompt, m.Method == acp.AgentMethodSessionCancel:
+	case m.Kind == frame.Notification && m.Method != acp.AgentMethodSessionCancel && m.Method != cancelRequest:
+		return nil // it means nothing here, and the connection breaks off at 1024 that wait
+	case m.Method == acp.AgentMethodSessionPrompt, m.Method == acp.AgentMethodInitialize, m.Method == acp.AgentMethodSessionCancel && m.Kind == frame.Notification:
 		l.mu.Lock()
 		l.await = make(chan struct{})
 		l.mu.Unlock()
 	}
-	l.rest = append(line[:len(line):len(line)], '\n')
+	l.rest = append(m.Line[:len(m.Line):len(m.Line)], '\n')
 	return nil
+}
+
+func (l *lines) isBegun() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.begun
+}
+
+// check says why a message is not handed on: the connection cannot read it, it
+// comes too early, or its id is in use.
+func (l *lines) check(m frame.Message) *frame.Fault {
+	var whole struct {
+		JSONRPC string
+		ID      json.RawMessage
+		Method  string
+		Error   *acp.RequestError
+	}
+	if err := json.Unmarshal(m.Line, &whole); err != nil {
+		f := &frame.Fault{Code: frame.InvalidRequest, Reason: "a member has a type that the protocol does not know"}
+		if m.Kind == frame.Request {
+			f.ID = m.ID
+		}
+		return f
+	}
+	if m.Kind != frame.Request {
+		return nil
+	}
+	if m.Method != acp.AgentMethodInitialize && !l.isBegun() {
+		return &frame.Fault{Code: frame.InvalidRequest, ID: m.ID, Reason: "there was no initialize before it"}
+	}
+	return l.open.Begin(m.ID)
+}
+
+// output is what goes to the client: whole lines, of the connection and of
+// lines.
+type output struct {
+	mu       sync.Mutex
+	w        io.Writer
+	answered func(id json.RawMessage)
+}
+
+// Write writes one line, as the connection does.
+func (o *output) Write(p []byte) (int, error) {
+	// The id is free before the client can use it again.
+	if id := frame.ResponseID(p); id != nil {
+		o.answered(id)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.w.Write(p)
+}
+
+func (o *output) line(b []byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, err := o.w.Write(append(b, '\n'))
+	return err
 }

@@ -57,8 +57,9 @@ func Serve(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error {
 		return &serve.ArgumentError{Argument: "agent", Reason: "no agent is called " + cfg.Agent}
 	}
 	s := &server{cfg: cfg, sessions: map[acp.SessionId]*session{}}
-	s.in = newLines(in, s.warn)
-	s.conn = acp.NewConnection(s.handle, out, s.in)
+	lines := &output{w: out}
+	s.in = newLines(in, lines, s.warn)
+	s.conn = acp.NewConnection(s.handle, lines, s.in)
 	// What cannot be read is reported by lines, without its content.
 	s.conn.SetLogger(slog.New(slog.DiscardHandler))
 	s.in.begin()
@@ -102,6 +103,7 @@ func (s *server) warn(err error) {
 func (s *server) handle(ctx context.Context, method string, params json.RawMessage) (any, *acp.RequestError) {
 	switch method {
 	case acp.AgentMethodInitialize:
+		defer s.in.known()
 		return call(params, s.initialize)
 	case acp.AgentMethodSessionNew:
 		return call(params, func(p sessionParams) (acp.NewSessionResponse, error) { return s.newSession(ctx, p) })
@@ -185,6 +187,7 @@ func (s *server) initialize(p acp.InitializeRequest) (acp.InitializeResponse, er
 	s.mu.Lock()
 	s.announced = announces(p.ClientCapabilities.Meta)
 	s.mu.Unlock()
+	s.in.initialized()
 	return acp.InitializeResponse{
 		ProtocolVersion: acp.ProtocolVersionNumber,
 		AgentInfo:       &acp.Implementation{Name: "agentgraph", Title: acp.Ptr("agentgraph"), Version: s.cfg.Version},

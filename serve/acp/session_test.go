@@ -122,21 +122,3 @@ func TestLoadSession(t *testing.T) {
 		}
 	}
 }
-
-// Messages that are none are passed over; one that is too long ends the
-// connection with a reason.
-func TestWrongMessages(t *testing.T) {
-	c := connect(t, acp.Config{Service: service(t, "", talker)})
-	c.write(``, `{`, `[]`, `null`, `17`, `{"jsonrpc":"2.0","id":{},"method":"initialize","params":{}}`, `{"jsonrpc":"2.0","method":"session/prompt","params":{}}`,
-		`{"jsonrpc":"2.0","id":null,"method":"session/prompt","params":{}}`, `{"jsonrpc":"2.0","id":99}`, `{"jsonrpc":"2.0","method":"session/cancel"}`, "\xff\xfe")
-	id := c.start(announcing)
-	if p := readPrompted(t, c.call("session/prompt", text(id, "who?", ""))); p.StopReason != "end_turn" {
-		t.Errorf("%+v", p)
-	}
-	go c.in.Write([]byte(`{"x":"` + strings.Repeat("x", 11<<20) + `"}`)) // nobody reads it to its end
-	if err := <-c.ended; err == nil || !strings.Contains(err.Error(), "more than 10485760 bytes") {
-		t.Errorf("ended with %v", err)
-	} else {
-		c.ended <- err
-	}
-}
