@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"strings"
@@ -69,7 +68,7 @@ func (a *app) mcp(ctx context.Context, dir string, f *mcpFlags) error {
 	var ln net.Listener
 	tell := func() {}
 	if f.http != "" {
-		token, own, err := readToken(f.tokenFile)
+		token, own, err := readToken(ctx, f.tokenFile)
 		if err != nil {
 			return err
 		}
@@ -96,9 +95,9 @@ func (a *app) mcp(ctx context.Context, dir string, f *mcpFlags) error {
 		return err
 	}
 	defer done()
-	server := mcp.New(mcp.Config{Service: svc, Version: version, Check: checkForMCP(svc, load)})
+	server := mcp.New(mcp.Config{Service: svc, Version: version, Check: checkForMCP(svc, load), Warn: func(err error) { warn(a.stderr, err) }})
 	if ln == nil {
-		err = server.ServeStdio(ctx, io.NopCloser(a.stdin), nopCloser{a.stdout})
+		err = server.ServeStdio(ctx, a.stdin, a.stdout)
 	} else {
 		tell()
 		err = server.ServeHTTP(ctx, ln, h)
@@ -109,14 +108,10 @@ func (a *app) mcp(ctx context.Context, dir string, f *mcpFlags) error {
 	return err
 }
 
-type nopCloser struct{ io.Writer }
-
-func (nopCloser) Close() error { return nil }
-
 // readToken is the token that the user set, or a new one.
-func readToken(file string) (token string, own bool, err error) {
+func readToken(ctx context.Context, file string) (token string, own bool, err error) {
 	if file != "" {
-		b, err := readFile("the token", file)
+		b, err := readFile(ctx, "the token", file)
 		if err != nil {
 			return "", false, err
 		}
@@ -135,7 +130,7 @@ func readToken(file string) (token string, own bool, err error) {
 
 // checkForMCP is check as a tool.
 func checkForMCP(svc *serve.Service, load agents.LoadOptions) func(context.Context, mcp.CheckRequest) (*mcp.CheckReport, error) {
-	return func(_ context.Context, req mcp.CheckRequest) (*mcp.CheckReport, error) {
+	return func(ctx context.Context, req mcp.CheckRequest) (*mcp.CheckReport, error) {
 		var g *agents.Graph
 		if svc.Root() != "" {
 			var err error
@@ -144,7 +139,7 @@ func checkForMCP(svc *serve.Service, load agents.LoadOptions) func(context.Conte
 			}
 		}
 		if req.Spec != nil {
-			return checkPromise(req, enginesOf(g)), nil
+			return checkPromise(req, enginesOf(ctx, g)), nil
 		}
 		if g == nil {
 			return nil, serve.ErrNoGraph
@@ -153,7 +148,7 @@ func checkForMCP(svc *serve.Service, load agents.LoadOptions) func(context.Conte
 			return nil, fmt.Errorf("no agent is called %q", req.Agent)
 		}
 		var report mcp.CheckReport
-		for _, f := range graphFindings(g, load.Model, false) {
+		for _, f := range graphFindings(ctx, g, load.Model, false) {
 			if req.Agent == "" || f.Agent == req.Agent || f.Agent == "" && f.File == agents.GraphFile {
 				report.Findings = append(report.Findings, f)
 			}

@@ -24,6 +24,8 @@ type Config struct {
 	Version string
 	// Check carries out the tool check; without it there is none.
 	Check func(context.Context, CheckRequest) (*CheckReport, error)
+	// Warn is told of lines on stdin that are no messages. Nil is allowed.
+	Warn func(error)
 	// Log is told of requests at level Debug; nil logs nothing.
 	Log *slog.Logger
 }
@@ -95,10 +97,10 @@ func (s *Server) instructions() string {
 }
 
 // ServeStdio speaks to one client until it ends the conversation or ctx ends.
-func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
+func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	stop := s.watch(ctx)
 	defer stop()
-	err := s.sdk.Run(ctx, &sdk.IOTransport{Reader: in, Writer: out, MaxLineLength: maxMessage})
+	err := s.sdk.Run(ctx, &stdio{in: in, out: out, warn: s.cfg.Warn})
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
