@@ -434,7 +434,9 @@ func pidOf(t *testing.T, c *client, id string) int {
 func gone(t *testing.T, pid int) {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		// What was ended and has lost its parent may wait to be collected.
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || strings.Contains(string(stat), ") Z ") {
 			return
 		}
 	}
