@@ -37,6 +37,8 @@ replies:
   - {match: Rate, text: '{"rating": 4}'}
   - {match: list, text: "I will look.", tool_calls: [{name: list_folder, arguments: {path: "."}}]}
   - {tool_result: agentgraph.yaml, text: There is a file.}
+  - {match: check, tool_calls: [{name: check, arguments: {regex: "a+"}}]}
+  - {tool_result: findings, text: They found nothing.}
   - {match: forever, prefer: 'on and ', token_delay: 2ms}
 default: {text: good morning, reasoning: hm}
 `,
@@ -62,6 +64,17 @@ func taped(t *testing.T, graph string) (command, tapes string) {
 	return command, tapes
 }
 
+// otherServer tells a client of an MCP server that it brings to its sessions:
+// agentgraph mcp over the same graph.
+func otherServer(t *testing.T, graph string) []string {
+	t.Helper()
+	exe, err := exec.LookPath("agentgraph")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{"OTHER_SERVER=" + exe, "OTHER_GRAPH=" + graph}
+}
+
 // acpClient runs a client and returns what it printed.
 func acpClient(t *testing.T, env []string, name string, args ...string) string {
 	t.Helper()
@@ -82,12 +95,14 @@ func acpClient(t *testing.T, env []string, name string, args ...string) string {
 func TestClientsACPPython(t *testing.T) {
 	python := clienttest.Python(t, "agent-client-protocol==0.12.1")
 	schema := newACPSchema(t)
-	command, tapes := taped(t, acpGraph(t))
+	graph := acpGraph(t)
+	command, tapes := taped(t, graph)
 	ours, err := filepath.Abs(filepath.Join("..", "..", "clients", "python", "src"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	env := []string{"PYTHONPATH=" + ours, "PYTHONDONTWRITEBYTECODE=1", "PYTHONUTF8=1"}
+	env = append(env, otherServer(t, graph)...)
 	if out := acpClient(t, env, python, filepath.Join("testdata", "acp", "client.py"), command); out != "done\n" {
 		t.Errorf("the client printed %q", out)
 	}
@@ -97,7 +112,8 @@ func TestClientsACPPython(t *testing.T) {
 func TestClientsACPTypeScript(t *testing.T) {
 	dir := clienttest.Node(t, acpSDK, "typescript@7.0.2")
 	schema := newACPSchema(t)
-	command, tapes := taped(t, acpGraph(t))
+	graph := acpGraph(t)
+	command, tapes := taped(t, graph)
 	ours := t.TempDir()
 	acpClient(t, nil, filepath.Join(dir, "node_modules", ".bin", "tsc"), "-p", filepath.Join("..", "..", "clients", "typescript"), "--outDir", ours)
 	if err := os.WriteFile(filepath.Join(ours, "package.json"), []byte(`{"type": "module"}`), 0o666); err != nil {
@@ -115,7 +131,7 @@ func TestClientsACPTypeScript(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(at, "client.mjs"), script, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if out := acpClient(t, nil, "node", filepath.Join(at, "client.mjs"), filepath.Join(ours, "index.js"), command); out != "done\n" {
+	if out := acpClient(t, otherServer(t, graph), "node", filepath.Join(at, "client.mjs"), filepath.Join(ours, "index.js"), command); out != "done\n" {
 		t.Errorf("the client printed %q", out)
 	}
 	schema.tapes(t, tapes, 20)

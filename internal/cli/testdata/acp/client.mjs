@@ -11,6 +11,8 @@ const same = (what, got, want) => {
 };
 
 const agent = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
+// An MCP server that the client brings.
+const other = { name: "other", command: process.env.OTHER_SERVER, args: ["mcp", process.env.OTHER_GRAPH], env: [] };
 let said = "";
 let asked = 0;
 const { session } = acp.methods.client;
@@ -28,7 +30,7 @@ await app.connectWith(acp.ndJsonStream(Writable.toWeb(agent.stdin), Readable.toW
   const m = acp.methods.agent;
   const hello = await cx.request(m.initialize, { protocolVersion: acp.PROTOCOL_VERSION, clientCapabilities: { _meta: { [metaKey]: {} } } });
   same("metadata", metaKey in hello.agentCapabilities._meta, true);
-  const { sessionId } = await cx.request(m.session.new, { cwd: "/", mcpServers: [] });
+  const { sessionId } = await cx.request(m.session.new, { cwd: "/", mcpServers: [other] });
   const ask = (text, meta) => cx.request(m.session.prompt, { sessionId, prompt: [{ type: "text", text }], ...(meta && { _meta: { [metaKey]: meta } }) });
 
   const free = await ask("hello");
@@ -45,11 +47,20 @@ await app.connectWith(acp.ndJsonStream(Writable.toWeb(agent.stdin), Readable.toW
   const tools = await ask("list it");
   same("tools", [asked, tools.stopReason, textOf(tools)], [1, "end_turn", "There is a file."]);
 
+  const theirs = await ask("check it");
+  same("the client's server", [asked, theirs.stopReason, textOf(theirs)], [2, "end_turn", "They found nothing."]);
+
   said = "";
   const running = ask("forever");
   while (said === "") await new Promise((r) => setTimeout(r, 10));
   await cx.notify(m.session.cancel, { sessionId });
   same("cancel", (await running).stopReason, "cancelled");
+
+  const { sessions } = await cx.request(m.session.list, {});
+  same("list", sessions.map((s) => [s.sessionId, s.cwd, s.title]), [[sessionId, "/", "hello"]]);
+  await cx.request(m.session.close, { sessionId });
+  await cx.request(m.session.resume, { sessionId, cwd: "/" });
+  same("resume", [(await ask("hello")).stopReason], ["end_turn"]);
 });
 agent.stdin.end();
 console.log("done");

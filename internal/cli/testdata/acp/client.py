@@ -1,11 +1,15 @@
 """The PyPI client agent-client-protocol through one session: client.py COMMAND…"""
 
 import asyncio
+import os
 import sys
 
 import acp
-from acp.schema import AllowedOutcome, ClientCapabilities, RequestPermissionResponse
+from acp.schema import AllowedOutcome, ClientCapabilities, EnvVariable, McpServerStdio, RequestPermissionResponse
 from agentgraph_client import META_KEY, structured_of, task_of, text_of
+
+# An MCP server that the client brings.
+OTHER = McpServerStdio(name="other", command=os.environ["OTHER_SERVER"], args=["mcp", os.environ["OTHER_GRAPH"]], env=[EnvVariable(name="SOME_KEY", value="s3cret-value")])
 
 SCHEMA = {"type": "object", "properties": {"rating": {"type": "integer"}}, "required": ["rating"]}
 
@@ -39,7 +43,8 @@ async def main():
             protocol_version=acp.PROTOCOL_VERSION, client_capabilities=ClientCapabilities(field_meta={META_KEY: {}})
         )
         check("metadata", META_KEY in hello.agent_capabilities.field_meta, True)
-        session = await agent.new_session(cwd="/", mcp_servers=[])
+        check("http", hello.agent_capabilities.mcp_capabilities.http, True)
+        session = await agent.new_session(cwd="/", mcp_servers=[OTHER])
         check("modes", [m.id for m in session.modes.available_modes], ["/", "greeter", "rater"])
         ask = lambda text, **meta: agent.prompt(session_id=session.session_id, prompt=[acp.text_block(text)], **meta)
 
@@ -66,6 +71,11 @@ async def main():
               ["agent_message_chunk", "tool_call", "tool_call_update", "agent_message_chunk"])
 
         client.heard.clear()
+        theirs = await ask("check it")
+        check("the client's server", (client.asked, text_of(theirs), theirs.stop_reason), (2, "They found nothing.", "end_turn"))
+        check("its call", [u.title for u in client.heard if u.session_update == "tool_call"], ['check (other) {"regex":"a+"}'])
+
+        client.heard.clear()
         running = asyncio.ensure_future(ask("forever"))
         while not client.said():
             await asyncio.sleep(0.01)
@@ -77,7 +87,13 @@ async def main():
         await agent.initialize(protocol_version=acp.PROTOCOL_VERSION)
         await agent.load_session(cwd="/", session_id=session.session_id, mcp_servers=[])
         check("load", [u.content.text for u in other.heard][:2], ["hello", "good morning"])
-        check("exchanges", len(other.heard), 8)
+        check("exchanges", len(other.heard), 10)
+        listed = await agent.list_sessions()
+        check("list", [(s.session_id, s.cwd, s.title) for s in listed.sessions], [(session.session_id, "/", "hello")])
+        await agent.close_session(session_id=session.session_id)
+        other.heard.clear()
+        await agent.resume_session(cwd="/", session_id=session.session_id, mcp_servers=[])
+        check("resume", other.heard, [])
         plain = await agent.prompt(session_id=session.session_id, prompt=[acp.text_block("hello")])
         check("not announced", (plain.stop_reason, plain.field_meta), ("end_turn", None))
     print("done")
