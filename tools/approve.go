@@ -83,7 +83,7 @@ func (d *Desk) Decide(id string, allow bool) error {
 	defer d.mu.Unlock()
 	i := d.find(id)
 	if i < 0 {
-		return fmt.Errorf("no call waits under the id %q", id)
+		return fmt.Errorf("no call waits under the id %q; it was answered, or its turn has ended; 'agentgraph approve' lists those that wait", id)
 	}
 	d.waiting[i].decided <- allow
 	d.waiting = slices.Delete(d.waiting, i, i+1)

@@ -73,7 +73,7 @@ WORKLOAD.json is {"tasks": [{"name", "system", "inputs": [...], "schema"}]}.`,
 }
 
 func (a *app) benchAnswers(ctx context.Context, spec agents.ModelSpec, w *bench.Workload, opt bench.Options) error {
-	m, err := openSpec(spec)
+	m, err := openSpec(ctx, spec)
 	if err != nil {
 		return err
 	}

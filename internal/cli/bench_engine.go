@@ -35,7 +35,7 @@ the agents were apart when half of the turns were done.`,
 				return err
 			}
 			spec.Parallel, spec.Context = parallel, 1024
-			m, err := openSpec(spec)
+			m, err := openSpec(cmd.Context(), spec)
 			if err != nil {
 				return err
 			}

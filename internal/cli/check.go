@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -55,17 +56,17 @@ Exit codes: 0 nothing found, 1 warnings, 2 errors.`,
 			case given != nil && len(args) > 0:
 				return errors.New("give a folder or file, or one of --schema, --regex, --lark and --llg, not both")
 			case given != nil:
-				return a.checkSpec(given, enforce, fix)
+				return a.checkSpec(cmd.Context(), given, enforce, fix)
 			case statErr != nil:
 				return fileError("the folder or schema file", target, statErr)
 			case info.IsDir():
-				return a.checkGraph(target, model, fix)
+				return a.checkGraph(cmd.Context(), target, model, fix)
 			}
-			s, _, err := sourceFile(target, constraint.JSON, a.stdin)
+			s, _, err := sourceFile(cmd.Context(), target, constraint.JSON, a.stdin)
 			if err != nil {
 				return err
 			}
-			return a.checkSpec(s, enforce, fix)
+			return a.checkSpec(cmd.Context(), s, enforce, fix)
 		},
 	}
 	spec.add(cmd)
@@ -94,12 +95,15 @@ type unmasked struct {
 	Fix       string `json:"fix,omitempty"`
 }
 
-func (a *app) checkGraph(dir, model string, fix bool) error {
+func (a *app) checkGraph(ctx context.Context, dir, model string, fix bool) error {
 	g, err := loadGraph(dir, model)
 	if err != nil {
 		return err
 	}
-	findings := append(graphFindings(g, model, fix), ignoredFindings(g)...)
+	findings := append(graphFindings(ctx, g, model, fix), ignoredFindings(g)...)
+	if err := ctx.Err(); err != nil {
+		return err // a plug-in that could not say what it is would be a finding
+	}
 	for i := range findings {
 		f := &findings[i]
 		if f.File != "" && !filepath.IsAbs(f.File) {
@@ -149,7 +153,7 @@ func ignoredFindings(g *agents.Graph) []agents.Finding {
 }
 
 // graphFindings is everything that is wrong with a graph; model is --model.
-func graphFindings(g *agents.Graph, model string, fix bool) []agents.Finding {
+func graphFindings(ctx context.Context, g *agents.Graph, model string, fix bool) []agents.Finding {
 	findings := slices.Clone(g.Findings)
 	models := map[modelKey]bool{}
 	place := modelPlacer(g, model)
@@ -157,19 +161,19 @@ func graphFindings(g *agents.Graph, model string, fix bool) []agents.Finding {
 		if ag.Err != nil {
 			continue // among the findings
 		}
-		findings = append(findings, checkAgent(ag, fix)...)
+		findings = append(findings, checkAgent(ctx, ag, fix)...)
 		if key := keyOf(ag.Settings.ModelSpec); !models[key] {
 			models[key] = true
-			findings = append(findings, checkModel(g, ag.Settings.ModelSpec, place(ag))...)
+			findings = append(findings, checkModel(ctx, g, ag.Settings.ModelSpec, place(ag))...)
 		}
-		findings = append(findings, checkTools(g, ag)...)
-		findings = append(findings, checkFallback(g, ag, models)...)
+		findings = append(findings, checkTools(ctx, g, ag)...)
+		findings = append(findings, checkFallback(ctx, g, ag, models)...)
 	}
 	return findings
 }
 
 // checkAgent finds what would refuse the agent's turns whatever the input.
-func checkAgent(ag *agents.Agent, fix bool) []agents.Finding {
+func checkAgent(ctx context.Context, ag *agents.Agent, fix bool) []agents.Finding {
 	req, err := ag.Turn([]agents.Input{{Path: "check", Data: []byte("check")}})
 	if err != nil {
 		var e *agents.Error
@@ -181,7 +185,7 @@ func checkAgent(ag *agents.Agent, fix bool) []agents.Finding {
 	if req.Spec == nil {
 		return nil
 	}
-	found := checkConstraint(*req.Spec, req.ConstraintOptions, engineOf(ag.Settings.ModelSpec), fix)
+	found := checkConstraint(*req.Spec, req.ConstraintOptions, engineOf(ctx, ag.Settings.ModelSpec), fix)
 	found = append(found, checkTravel(*req.Spec, req.ConstraintOptions, ag.Settings.ModelSpec)...)
 	for i := range found {
 		found[i].Agent = ag.Name
@@ -254,7 +258,7 @@ func refusalFinding(err error, file string) agents.Finding {
 }
 
 // engineOf is what the model's engine holds, without loading it.
-func engineOf(spec agents.ModelSpec) constraint.Engine {
+func engineOf(ctx context.Context, spec agents.ModelSpec) constraint.Engine {
 	if spec.Script != "" {
 		if m, err := script.Open(spec.Script); err == nil {
 			defer m.Close()
@@ -265,14 +269,14 @@ func engineOf(spec agents.ModelSpec) constraint.Engine {
 		return serverEngine(spec)
 	}
 	if spec.Plugin != nil {
-		return pluginEngine(spec)
+		return pluginEngine(ctx, spec)
 	}
 	return constraint.LocalEngine(modelName(spec))
 }
 
 // checkModel finds out whether the model's file is there, of its kind and
 // whole; at is where the settings name it.
-func checkModel(g *agents.Graph, spec agents.ModelSpec, at agents.Finding) []agents.Finding {
+func checkModel(ctx context.Context, g *agents.Graph, spec agents.ModelSpec, at agents.Finding) []agents.Finding {
 	if spec.Script != "" {
 		m, err := script.Open(spec.Script)
 		if err != nil {
@@ -292,7 +296,7 @@ func checkModel(g *agents.Graph, spec agents.ModelSpec, at agents.Finding) []age
 		return plainKey(spec, at)
 	}
 	if spec.Plugin != nil {
-		m, err := openPlugin(spec)
+		m, err := openPlugin(ctx, spec)
 		if err != nil {
 			return []agents.Finding{modelFinding(g, err, at)}
 		}
@@ -339,22 +343,22 @@ type modelSupport struct {
 
 // configured are the models of the graph around the working folder, or what
 // any GGUF model is.
-func configured() []modelEngine {
+func configured(ctx context.Context) []modelEngine {
 	if dir := graphAround(workingDir()); dir != "" {
 		if g, err := loadGraph(dir, ""); err == nil {
-			return enginesOf(g)
+			return enginesOf(ctx, g)
 		}
 	}
-	return enginesOf(nil)
+	return enginesOf(ctx, nil)
 }
 
 // enginesOf are the models of a graph, which may be nil, or what any GGUF
 // model is.
-func enginesOf(g *agents.Graph) []modelEngine {
+func enginesOf(ctx context.Context, g *agents.Graph) []modelEngine {
 	var list []modelEngine
 	if g != nil {
 		for _, name := range slices.Sorted(maps.Keys(g.Models)) {
-			list = append(list, modelEngine{name, engineOf(g.Models[name])})
+			list = append(list, modelEngine{name, engineOf(ctx, g.Models[name])})
 		}
 	}
 	if len(list) == 0 {
@@ -368,9 +372,9 @@ type modelEngine struct {
 	engine constraint.Engine
 }
 
-func (a *app) checkSpec(spec *constraint.Spec, enforce string, fix bool) error {
+func (a *app) checkSpec(ctx context.Context, spec *constraint.Spec, enforce string, fix bool) error {
 	opt := constraint.Options{Enforce: constraint.Enforce(enforce)}
-	models := configured()
+	models := configured(ctx)
 	var report checkReport
 	name := spec.File
 	if name == "" {

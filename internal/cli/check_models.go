@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"agentgraph/agents"
@@ -10,7 +11,7 @@ import (
 
 // checkTools finds tools that are not there, and an agent that lists tools and
 // whose model declares none: each of its turns would fail or be refused.
-func checkTools(g *agents.Graph, ag *agents.Agent) []agents.Finding {
+func checkTools(ctx context.Context, g *agents.Graph, ag *agents.Agent) []agents.Finding {
 	var found []agents.Finding
 	add := func(i int, msg, hint string) {
 		f := agents.Finding{Severity: agents.SeverityError, Agent: ag.Name, Msg: msg, Hint: hint}
@@ -23,7 +24,7 @@ func checkTools(g *agents.Graph, ag *agents.Agent) []agents.Finding {
 		}
 	}
 	spec := ag.Settings.ModelSpec
-	if len(ag.Settings.Tools) > 0 && !callsTools(spec) {
+	if len(ag.Settings.Tools) > 0 && !callsTools(ctx, spec) {
 		add(-1, fmt.Sprintf("tools: lists some, and the model %s declares that it calls none", modelName(spec)),
 			"use a model that calls tools, or remove tools:")
 	}
@@ -33,7 +34,7 @@ func checkTools(g *agents.Graph, ag *agents.Agent) []agents.Finding {
 // callsTools reports whether the model may call tools, as far as it says so
 // without being loaded. A script or plug-in that cannot be opened is found
 // elsewhere.
-func callsTools(spec agents.ModelSpec) bool {
+func callsTools(ctx context.Context, spec agents.ModelSpec) bool {
 	switch {
 	case spec.Script != "":
 		if m, err := script.Open(spec.Script); err == nil {
@@ -41,7 +42,7 @@ func callsTools(spec agents.ModelSpec) bool {
 			return m.Capabilities().Tools
 		}
 	case spec.Plugin != nil:
-		if m, err := openPlugin(spec); err == nil {
+		if m, err := openPlugin(ctx, spec); err == nil {
 			defer m.Close()
 			return m.Capabilities().Tools
 		}
@@ -51,7 +52,7 @@ func callsTools(spec agents.ModelSpec) bool {
 
 // checkFallback finds what would keep the models that stand in for an agent's
 // own from doing so. seen are the models that are checked already.
-func checkFallback(g *agents.Graph, ag *agents.Agent, seen map[modelKey]bool) []agents.Finding {
+func checkFallback(ctx context.Context, g *agents.Graph, ag *agents.Agent, seen map[modelKey]bool) []agents.Finding {
 	var found []agents.Finding
 	req, err := ag.Turn([]agents.Input{{Path: "check", Data: []byte("check")}})
 	if err != nil {
@@ -62,7 +63,7 @@ func checkFallback(g *agents.Graph, ag *agents.Agent, seen map[modelKey]bool) []
 		at.File, at.Line, at.Col = g.FallbackPlace(ag, i)
 		if key := keyOf(spec); !seen[key] {
 			seen[key] = true
-			found = append(found, checkModel(g, spec, at)...)
+			found = append(found, checkModel(ctx, g, spec, at)...)
 		}
 		unfit := func(why string) {
 			f := at
@@ -73,12 +74,12 @@ func checkFallback(g *agents.Graph, ag *agents.Agent, seen map[modelKey]bool) []
 		}
 		if req.Spec != nil {
 			if c, err := constraint.Compile(*req.Spec, req.ConstraintOptions); err == nil {
-				if _, err := c.Admit(engineOf(spec)); err != nil {
+				if _, err := c.Admit(engineOf(ctx, spec)); err != nil {
 					unfit(refusalFinding(err, "").Msg)
 				}
 			}
 		}
-		if len(ag.Settings.Tools) > 0 && !callsTools(spec) {
+		if len(ag.Settings.Tools) > 0 && !callsTools(ctx, spec) {
 			unfit("it calls no tools")
 		}
 	}

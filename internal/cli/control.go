@@ -31,6 +31,18 @@ func graphFlag(cmd *cobra.Command) func() string {
 	}
 }
 
+// optional is the argument that may be left out. An empty one is most likely a
+// variable of a script that is not set, and no wish for all there is.
+func optional(args []string, what string) (string, error) {
+	if len(args) == 0 {
+		return "", nil
+	}
+	if args[0] == "" {
+		return "", fmt.Errorf("the argument is empty; name %s, or leave it out", what)
+	}
+	return args[0], nil
+}
+
 // ask sends one command to the runner of the graph at dir.
 func ask(dir string, req runner.Request) (runner.Response, error) {
 	c, err := runner.Dial(dir)
@@ -45,11 +57,11 @@ func ask(dir string, req runner.Request) (runner.Response, error) {
 func (a *app) simpleCommand(cmd *cobra.Command, send func(agent string) runner.Request, said string) *cobra.Command {
 	dir := graphFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		agent := ""
-		if len(args) == 1 {
-			agent = args[0]
+		agent, err := optional(args, "an agent")
+		if err != nil {
+			return err
 		}
-		if _, err := ask(dir(), send(agent)); err != nil {
+		if _, err = ask(dir(), send(agent)); err != nil {
 			return err
 		}
 		what := agent

@@ -55,6 +55,9 @@ Exit codes: 0 nothing or notes, 1 warnings, 2 errors.`,
 			}
 			d.fileSystem()
 			d.watches("/proc/sys/fs/inotify")
+			if err := cmd.Context().Err(); err != nil {
+				return err // what was found of models may be its doing
+			}
 			n := len(g.Agents)
 			return a.report(checkReport{Findings: d.found, Agents: &n}, agents.Printable(dir)+": "+counted(n, "agent"))
 		},
@@ -92,11 +95,11 @@ func (d *doctor) models(ctx context.Context) {
 		}
 		seen[keyOf(spec)] = true
 		at := modelPlacer(d.g, "")(ag)
-		d.found = append(d.found, checkModel(d.g, spec, at)...)
+		d.found = append(d.found, checkModel(ctx, d.g, spec, at)...)
 		if err := reachServer(ctx, spec); err != nil {
 			d.found = append(d.found, modelFinding(d.g, err, at))
 		}
-		d.found = append(d.found, checkFallback(d.g, ag, seen)...)
+		d.found = append(d.found, checkFallback(ctx, d.g, ag, seen)...)
 	}
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -30,7 +31,7 @@ Exit codes: 0 imported, or with --dry-run planned; 2 refused.`,
   agentgraph import --json config.yaml mygraph | jq -r '.notes[].key'`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.importConfig(args[0], dirArg(args[1:]), dry)
+			return a.importConfig(cmd.Context(), args[0], dirArg(args[1:]), dry)
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would be written, and write nothing")
@@ -46,7 +47,7 @@ type importReport struct {
 	Findings []agents.Finding `json:"findings"`
 }
 
-func (a *app) importConfig(config, dir string, dry bool) error {
+func (a *app) importConfig(ctx context.Context, config, dir string, dry bool) error {
 	plan, err := importer.Read(config, dir)
 	if err != nil {
 		return importError(config, err)
@@ -66,7 +67,7 @@ func (a *app) importConfig(config, dir string, dry bool) error {
 		if err != nil {
 			return err
 		}
-		report.Findings = append([]agents.Finding{}, graphFindings(g, "", false)...)
+		report.Findings = append([]agents.Finding{}, graphFindings(ctx, g, "", false)...)
 	}
 	if a.json {
 		return a.printJSON(report)

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -71,7 +72,11 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	root.SetIn(stdin)
 	root.SetOut(out)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	err, ended := execute(ctx, root)
+	if !ended {
+		fmt.Fprintln(stderr, "agentgraph: cancelled")
+		return exitCancelled
+	}
 	if err == nil {
 		err = out.failed()
 	}
@@ -83,6 +88,9 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		if exit.err != nil {
 			warn(stderr, exit.err)
 		}
+		if ctx.Err() != nil {
+			return exitCancelled // what it found may come of that
+		}
 		return exit.code
 	}
 	if ctx.Err() != nil {
@@ -91,6 +99,36 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	}
 	warn(stderr, err)
 	return exitRefused
+}
+
+// endTime is how long a command may take to end when it is to end at once.
+// Longer takes only what knows of no context, such as the opening of a FIFO
+// for a model or a single step of a large one; nothing depends on its end. A
+// server that was started is waited for, which has a bound of its own.
+const endTime = 1500 * time.Millisecond
+
+// execute runs the command; ended is false for one that does not end with ctx.
+func execute(ctx context.Context, root *cobra.Command) (err error, ended bool) {
+	done := make(chan error, 1)
+	go func() { done <- root.ExecuteContext(ctx) }()
+	select {
+	case err := <-done:
+		return err, true
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(endTime)
+	defer late.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err, true
+		case <-late.C:
+			if serversEnding.Load() == 0 {
+				return nil, false
+			}
+			late.Reset(endTime / 10)
+		}
+	}
 }
 
 func (a *app) root() *cobra.Command {

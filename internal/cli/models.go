@@ -73,6 +73,9 @@ func defaultModel() string {
 type models struct {
 	// find resolves a name to what is to be opened.
 	find func(name string) (agents.ModelSpec, error)
+	// life ends with Close, and what is being opened with it.
+	life context.Context
+	end  context.CancelFunc
 
 	mu   sync.Mutex
 	open map[modelKey]*openModel
@@ -98,7 +101,9 @@ type openModel struct {
 }
 
 func newModels(find func(string) (agents.ModelSpec, error)) *models {
-	return &models{find: find, open: map[modelKey]*openModel{}}
+	ms := &models{find: find, open: map[modelKey]*openModel{}}
+	ms.life, ms.end = context.WithCancel(context.Background())
+	return ms
 }
 
 // Model returns the model of that name, opening it when it is not open. A
@@ -119,7 +124,7 @@ func (ms *models) get(ctx context.Context, spec agents.ModelSpec) (model.Model, 
 		o = &openModel{ready: make(chan struct{})}
 		ms.open[key] = o
 		go func() {
-			o.m, o.err = openSpec(spec)
+			o.m, o.err = openSpec(ms.life, spec)
 			if o.err != nil {
 				ms.mu.Lock()
 				if ms.open[key] == o {
@@ -205,6 +210,7 @@ func settingsName(spec agents.ModelSpec) string {
 
 // Close frees every model that was opened.
 func (ms *models) Close() error {
+	ms.end()
 	ms.mu.Lock()
 	open := ms.open
 	ms.open = map[modelKey]*openModel{}
@@ -219,10 +225,10 @@ func (ms *models) Close() error {
 	return errors.Join(errs...)
 }
 
-func openSpec(spec agents.ModelSpec) (model.Model, error) {
+func openSpec(ctx context.Context, spec agents.ModelSpec) (model.Model, error) {
 	switch {
 	case spec.Plugin != nil:
-		return openPlugin(spec)
+		return openPlugin(ctx, spec)
 	case spec.Script != "":
 		return script.Open(spec.Script)
 	case spec.GGUF != "":

@@ -72,6 +72,9 @@ func (a *app) listModels(ctx context.Context, dir string, probe bool) error {
 	failed := false
 	for _, spec := range usedModels(g) {
 		row := describeModel(ctx, spec, probe)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if row.Error != "" {
 			failed = true
 			fmt.Fprintf(a.stderr, "agentgraph: %s\n", agents.Printable(row.Error))
@@ -114,7 +117,7 @@ func describeModel(ctx context.Context, spec agents.ModelSpec, probe bool) model
 		describeServer(ctx, spec, probe, &row)
 		return row
 	}
-	e := engineOf(spec)
+	e := engineOf(ctx, spec)
 	row.Engine = e.Name
 	for _, k := range openai.Kinds {
 		held := e.Holds(k)

@@ -202,7 +202,7 @@ func measureLayout(ctx context.Context, spec agents.ModelSpec, path string, w *b
 	row := &tuned{Bytes: info.Size(), path: path}
 	for round := range opt.rounds {
 		// Opened anew, so that no run finds the prompts of the one before.
-		m, err := openSpec(spec)
+		m, err := openSpec(ctx, spec)
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,8 +48,34 @@ func (a *app) printJSON(v any) error {
 // maxFileBytes bounds a file that an argument names.
 const maxFileBytes = 64 << 20
 
+// unlessEnded is what read returns, or the error of ctx where that ends first:
+// a FIFO that nobody writes and a terminal keep a read waiting for ever, and
+// neither knows of a context. The read goes on until the process ends.
+func unlessEnded[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	type result struct {
+		v   T
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		v, err := read()
+		done <- result{v, err}
+	}()
+	select {
+	case r := <-done:
+		return r.v, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}
+
 // readFile reads a file that an argument names; what says which.
-func readFile(what, path string) ([]byte, error) {
+func readFile(ctx context.Context, what, path string) ([]byte, error) {
+	return unlessEnded(ctx, func() ([]byte, error) { return readWhole(what, path) })
+}
+
+func readWhole(what, path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fileError(what, path, err)
@@ -65,8 +92,8 @@ func readFile(what, path string) ([]byte, error) {
 }
 
 // readStdin reads stdin to its end, with the bound of a file.
-func readStdin(what string, stdin io.Reader) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(stdin, maxFileBytes+1))
+func readStdin(ctx context.Context, what string, stdin io.Reader) ([]byte, error) {
+	b, err := unlessEnded(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(stdin, maxFileBytes+1)) })
 	if err != nil {
 		return nil, fmt.Errorf("reading %s from stdin: %w", what, err)
 	}

@@ -16,7 +16,7 @@ func TestReadFileHasABound(t *testing.T) {
 		if err := os.Truncate(path, size); err != nil {
 			t.Fatal(err)
 		}
-		_, err := readFile("the prompt", path)
+		_, err := readFile(t.Context(), "the prompt", path)
 		if (err != nil) != wrong || wrong && !strings.Contains(err.Error(), "the prompt "+path+" has more than") {
 			t.Errorf("%d bytes: %v", size, err)
 		}

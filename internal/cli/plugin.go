@@ -12,8 +12,8 @@ import (
 
 // openPlugin asks the plug-in what it is. It waits for no caller's context:
 // others may wait for the same model, and the question has a bound.
-func openPlugin(spec agents.ModelSpec) (model.Model, error) {
-	m, err := plugin.Open(context.Background(), pluginConfig(spec))
+func openPlugin(ctx context.Context, spec agents.ModelSpec) (model.Model, error) {
+	m, err := plugin.Open(ctx, pluginConfig(spec))
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +50,8 @@ func kindsOf(words []string) []constraint.Kind {
 }
 
 // pluginEngine is what the plug-in is declared to hold.
-func pluginEngine(spec agents.ModelSpec) constraint.Engine {
-	m, err := openPlugin(spec)
+func pluginEngine(ctx context.Context, spec agents.ModelSpec) constraint.Engine {
+	m, err := openPlugin(ctx, spec)
 	if err != nil {
 		return constraint.Engine{Name: modelName(spec), Declared: constraint.DeclaredPlugin, Where: "under models: " + spec.Name}
 	}

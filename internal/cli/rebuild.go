@@ -12,6 +12,7 @@ import (
 
 	"agentgraph/agents"
 	"agentgraph/distill"
+	"agentgraph/model"
 )
 
 type rebuildFlags struct {
@@ -61,7 +62,7 @@ func (a *app) rebuild(ctx context.Context, file string, f *rebuildFlags) error {
 		return fmt.Errorf("--format %s: it is one of %s", f.format, strings.Join(distill.Servers(), ", "))
 	}
 	if f.format == "" {
-		f.opt.Open = openSpec
+		f.opt.Open = func(spec agents.ModelSpec) (model.Model, error) { return openSpec(ctx, spec) }
 	}
 	f.opt.DefaultModel = defaultModel()
 	if f.opt.Model != "" {

@@ -75,7 +75,7 @@ func (a *app) render(ctx context.Context, dir, modelFlag, name, input string) er
 	if err != nil {
 		return err
 	}
-	data, err := readFile("the input", input)
+	data, err := readFile(ctx, "the input", input)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (a *app) render(ctx context.Context, dir, modelFlag, name, input string) er
 	if err != nil {
 		return err
 	}
-	m, err := openSpec(ag.Settings.ModelSpec)
+	m, err := openSpec(ctx, ag.Settings.ModelSpec)
 	if err != nil {
 		return err
 	}

@@ -185,7 +185,7 @@ func (a *app) printResponse(rec *record.Record, streams bool, streamed string) e
 // refuseArguments ends respond before there is a turn. With --json it is a
 // record too.
 func (a *app) refuseArguments(err error) error {
-	if !a.json {
+	if !a.json || errors.Is(err, context.Canceled) {
 		return err
 	}
 	return a.printResponse(turn.Refuse(&turn.Request{}, &record.Error{Code: record.ArgumentsInvalid, Message: err.Error()}), false, "")
@@ -197,7 +197,7 @@ func (a *app) respondCall(cmd *cobra.Command, f *respondFlags, args []string) (*
 	if err != nil {
 		return nil, err
 	}
-	prompt, err := a.prompt(f.file, args, stdinUsed)
+	prompt, err := a.prompt(cmd.Context(), f.file, args, stdinUsed)
 	if err != nil {
 		return nil, err
 	}
@@ -232,13 +232,13 @@ func given[T any](set bool, to **T, flag *T) {
 }
 
 // prompt comes from exactly one place.
-func (a *app) prompt(file string, args []string, stdinUsed bool) (string, error) {
+func (a *app) prompt(ctx context.Context, file string, args []string, stdinUsed bool) (string, error) {
 	text := strings.Join(args, " ")
 	switch {
 	case file != "" && len(args) > 0:
 		return "", errors.New("the prompt comes from the arguments or from --file, not both")
 	case file != "" && file != "-":
-		b, err := readFile("the prompt", file)
+		b, err := readFile(ctx, "the prompt", file)
 		if err != nil {
 			return "", err
 		}
@@ -251,7 +251,7 @@ func (a *app) prompt(file string, args []string, stdinUsed bool) (string, error)
 	if isTerminal(a.stdin) {
 		fmt.Fprintln(a.stderr, "agentgraph: reading the prompt from the terminal; end it with Ctrl-D")
 	}
-	b, err := readStdin("the prompt", a.stdin)
+	b, err := readStdin(ctx, "the prompt", a.stdin)
 	if err != nil {
 		return "", err
 	}

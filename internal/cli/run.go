@@ -85,6 +85,8 @@ func (a *app) run(ctx context.Context, dir, model string, mode watch.Mode, once 
 	n := r.Left()
 	if n > 0 && (stopped.Load() || atOnce) {
 		fmt.Fprintf(a.stderr, "agentgraph: %s left for the next run\n", counted(n, "turn"))
+	} else if sum.Interrupted {
+		fmt.Fprintln(a.stderr, "agentgraph: stopped before everything was looked at; the next run does what is left")
 	}
 	if atOnce || n > 0 && stopped.Load() {
 		return exitWith(exitCancelled)

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -100,7 +101,12 @@ func (m *served) Admit(ctx context.Context, c *constraint.Constraint) error {
 	return a.Admit(ctx, c)
 }
 
+// serversEnding counts the servers that were started and are being ended.
+var serversEnding atomic.Int32
+
 func (m *served) Close() error {
+	serversEnding.Add(1)
+	defer serversEnding.Add(-1)
 	return errors.Join(m.Model.Close(), m.server.Close())
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -52,16 +53,16 @@ func (f *specFlags) read(cmd *cobra.Command, stdin io.Reader) (spec *constraint.
 		if strings.HasPrefix(text, "{") || text == "true" || text == "false" {
 			return &constraint.Spec{Kind: constraint.JSON, Source: []byte(text)}, false, nil
 		}
-		return sourceFile(f.schema, constraint.JSON, stdin)
+		return sourceFile(cmd.Context(), f.schema, constraint.JSON, stdin)
 	case changed("regex"):
 		if f.regex == "" {
 			return nil, false, errors.New("--regex is empty; an empty answer is no answer")
 		}
 		return &constraint.Spec{Kind: constraint.Regex, Source: []byte(f.regex)}, false, nil
 	case changed("lark"):
-		return sourceFile(f.lark, constraint.Lark, stdin)
+		return sourceFile(cmd.Context(), f.lark, constraint.Lark, stdin)
 	case changed("llg"):
-		return sourceFile(f.llg, constraint.LLG, stdin)
+		return sourceFile(cmd.Context(), f.llg, constraint.LLG, stdin)
 	case changed("choice"):
 		expr, err := choiceExpression(f.choice)
 		if err != nil {
@@ -74,9 +75,9 @@ func (f *specFlags) read(cmd *cobra.Command, stdin io.Reader) (spec *constraint.
 
 // sourceFile reads a promise of the given kind. A file that is named as a
 // schema file is read by its own name's rules, whatever its type.
-func sourceFile(path string, kind constraint.Kind, stdin io.Reader) (*constraint.Spec, bool, error) {
+func sourceFile(ctx context.Context, path string, kind constraint.Kind, stdin io.Reader) (*constraint.Spec, bool, error) {
 	if path == "-" {
-		b, err := readStdin("the schema", stdin)
+		b, err := readStdin(ctx, "the schema", stdin)
 		if err != nil {
 			return nil, true, err
 		}
@@ -95,7 +96,7 @@ func sourceFile(path string, kind constraint.Kind, stdin io.Reader) (*constraint
 		}
 		return &constraint.Spec{Kind: f.Name.Kind(), Source: f.Source, File: path}, false, nil
 	}
-	b, err := readFile("the schema", path)
+	b, err := readFile(ctx, "the schema", path)
 	if err != nil {
 		return nil, false, err
 	}

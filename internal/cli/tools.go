@@ -58,10 +58,12 @@ policy_denied.`,
 	cmd.Flags().BoolVar(&deny, "deny", false, "do not run the call")
 	a.jsonFlag(cmd, "print the waiting calls as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		req := runner.Request{Command: runner.CmdApprove, Deny: deny}
-		if len(args) == 1 {
-			req.ID = args[0]
-		} else if deny {
+		id, err := optional(args, "a call by its id")
+		if err != nil {
+			return err
+		}
+		req := runner.Request{Command: runner.CmdApprove, ID: id, Deny: deny}
+		if id == "" && deny {
 			return errors.New("--deny: name the call's id; agentgraph approve lists those that wait")
 		}
 		resp, err := ask(dir(), req)
