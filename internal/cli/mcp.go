@@ -68,7 +68,7 @@ func (a *app) mcp(ctx context.Context, dir string, f *mcpFlags) error {
 	var ln net.Listener
 	tell := func() {}
 	if f.http != "" {
-		token, own, err := readToken(f.tokenFile)
+		token, own, err := readToken(ctx, f.tokenFile)
 		if err != nil {
 			return err
 		}
@@ -109,9 +109,9 @@ func (a *app) mcp(ctx context.Context, dir string, f *mcpFlags) error {
 }
 
 // readToken is the token that the user set, or a new one.
-func readToken(file string) (token string, own bool, err error) {
+func readToken(ctx context.Context, file string) (token string, own bool, err error) {
 	if file != "" {
-		b, err := readFile("the token", file)
+		b, err := readFile(ctx, "the token", file)
 		if err != nil {
 			return "", false, err
 		}
@@ -130,7 +130,7 @@ func readToken(file string) (token string, own bool, err error) {
 
 // checkForMCP is check as a tool.
 func checkForMCP(svc *serve.Service, load agents.LoadOptions) func(context.Context, mcp.CheckRequest) (*mcp.CheckReport, error) {
-	return func(_ context.Context, req mcp.CheckRequest) (*mcp.CheckReport, error) {
+	return func(ctx context.Context, req mcp.CheckRequest) (*mcp.CheckReport, error) {
 		var g *agents.Graph
 		if svc.Root() != "" {
 			var err error
@@ -139,7 +139,7 @@ func checkForMCP(svc *serve.Service, load agents.LoadOptions) func(context.Conte
 			}
 		}
 		if req.Spec != nil {
-			return checkPromise(req, enginesOf(g)), nil
+			return checkPromise(req, enginesOf(ctx, g)), nil
 		}
 		if g == nil {
 			return nil, serve.ErrNoGraph
@@ -148,7 +148,7 @@ func checkForMCP(svc *serve.Service, load agents.LoadOptions) func(context.Conte
 			return nil, fmt.Errorf("no agent is called %q", req.Agent)
 		}
 		var report mcp.CheckReport
-		for _, f := range graphFindings(g, load.Model, false) {
+		for _, f := range graphFindings(ctx, g, load.Model, false) {
 			if req.Agent == "" || f.Agent == req.Agent || f.Agent == "" && f.File == agents.GraphFile {
 				report.Findings = append(report.Findings, f)
 			}
