@@ -126,10 +126,9 @@ func isKept(path string) bool {
 
 // toolPlace says where the tools of a turn are called from.
 func (a *Agent) toolPlace(req *turn.Request) {
-	if len(req.Tools) == 0 {
-		return
+	if len(req.Tools) > 0 {
+		req.Place = tools.Place{Root: a.root, Dir: a.Dir, Notes: filepath.Join(a.Dir, "notes"), Peers: a.peers()}
 	}
-	req.Place = tools.Place{Root: a.root, Dir: a.Dir, Notes: filepath.Join(a.Dir, "notes"), Peers: a.peers()}
 	dir := a.Settings.ToolOutput
 	if dir == "" {
 		return

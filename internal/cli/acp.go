@@ -17,7 +17,8 @@ func (a *app) acpCommand() *cobra.Command {
 		Short: "Serve a graph to editors over the Agent Client Protocol",
 		Long: `Speaks the Agent Client Protocol on stdin and stdout, for an editor or another
 program that starts it. Sessions are threads of the graph, its agents are the
-session's modes; nothing is published into the agents' folders. Without DIR it
+session's modes, and the MCP servers that the client lists are connected for
+the session; nothing is published into the agents' folders. Without DIR it
 serves the graph around the working folder, or where there is none, a model
 alone.
 

@@ -502,3 +502,21 @@ func TestServersEndWithTheProgram(t *testing.T) {
 	}
 	gone(t, pid)
 }
+
+// tool_output has the results of the client's tools, also of an agent that has
+// none of its own.
+func TestToolOutputOfTheClientsTools(t *testing.T) {
+	root := graph(t, map[string]string{
+		"agentgraph.yaml":      "models: {fake: {script: answers.yaml}}\ndefaults: {model: fake, client_tools: allow, tool_output: results}\n",
+		"answers.yaml":         "default: {text: x}\n",
+		"agents/a/system/a.md": "You call tools.",
+	})
+	c := connect(t, acp.Config{Service: service(t, root, caller), Agent: "a"})
+	c.call("initialize", `{"protocolVersion":1}`)
+	id, _ := c.sessionWith(t.TempDir(), stdio(t, "s", "good"))
+	readPrompted(t, c.call("session/prompt", text(id, "double it", "")))
+	files, err := filepath.Glob(filepath.Join(root, "results", "tool-double-*.txt"))
+	if err != nil || len(files) != 1 {
+		t.Errorf("%v, %v", files, err)
+	}
+}
