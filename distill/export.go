@@ -129,6 +129,9 @@ func Export(ctx context.Context, root string, opt ExportOptions) (*ExportReport,
 	if err := x.write(ctx, out); err != nil {
 		return nil, err
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err // a data set has all that was asked for
+	}
 	return x.report, out.commit()
 }
 

@@ -16,8 +16,8 @@ func Map[T any](ctx context.Context, answers iter.Seq2[*Answer, error], do func(
 }
 
 // mapWith is Map for jobs of any kind and a number of workers. When ctx ends,
-// what is under way is waited for and yielded before the error, so that no
-// result is lost that was made.
+// what is under way is waited for and yielded before the error, which always
+// comes: no result is lost that was made, and a part is never taken for all.
 func mapWith[J, T any](ctx context.Context, workers int, jobs iter.Seq2[J, error], do func(context.Context, J) T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -75,6 +75,11 @@ func mapWith[J, T any](ctx context.Context, workers int, jobs iter.Seq2[J, error
 			if !yield(v, it.err) {
 				return
 			}
+		}
+		// Jobs that were never begun are missing, and nothing above says so.
+		if err := ctx.Err(); err != nil {
+			var none T
+			yield(none, err)
 		}
 	}
 }

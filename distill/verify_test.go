@@ -3,6 +3,8 @@ package distill_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -197,5 +199,23 @@ func TestVerifyKinds(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, *rep); diff != "" {
 		t.Errorf("%q (-want +got):\n%s", found, diff)
+	}
+}
+
+// A check of some answers is none of all.
+func TestVerifyCancelled(t *testing.T) {
+	g := newGraphDir(t)
+	for i := range 3 {
+		made := g.turn("writer", fmt.Sprint("input ", i), fmt.Sprint("answer ", i))
+		g.write(made.rec.Outputs[0].Path, "changed since")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, err := distill.Verify(ctx, g.root, distill.Options{}, func(*distill.Check, *distill.Problem) error {
+		cancel()
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
 	}
 }
