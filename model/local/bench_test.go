@@ -30,6 +30,7 @@ var switches = []struct {
 	{"no-mask-overlap", Without{MaskOverlap: true}},
 	{"no-pace", Without{Pace: true}},
 	{"no-thread-pool", Without{ThreadPool: true}},
+	{"no-kernels", Without{Kernels: true}},
 }
 
 // BenchmarkAnswers runs the answer workload with each optimisation off.

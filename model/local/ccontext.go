@@ -32,6 +32,7 @@ type cellOptions struct {
 	total, batch, chunk, seqs, outputs int
 	threads                            int
 	flash, unified                     bool
+	kernels                            bool
 	poll                               int // -1: threads are made anew for every step
 }
 
@@ -44,6 +45,9 @@ func newCells(w *weights, opt cellOptions) (*cells, error) {
 	}
 	if opt.flash {
 		p.flash_attn = -1
+	}
+	if opt.kernels {
+		p.own_kernels = 1
 	}
 	if opt.unified {
 		p.kv_unified = 1

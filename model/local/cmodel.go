@@ -30,6 +30,7 @@ type weights struct {
 type loadOptions struct {
 	gpuLayers int
 	repack    bool
+	kernels   bool // ours, for few rows
 	vocabOnly bool
 }
 
@@ -39,6 +40,9 @@ func loadWeights(path string, opt loadOptions) (*weights, error) {
 	params := C.ag_model_params{n_gpu_layers: C.int32_t(opt.gpuLayers), use_mmap: 1}
 	if opt.repack {
 		params.use_extra_bufts = 1
+	}
+	if opt.kernels {
+		params.own_kernels = 1
 	}
 	if opt.vocabOnly {
 		params.vocab_only = 1

@@ -93,7 +93,7 @@ func newEngine(w *weights, cfg Config) (*engine, error) {
 	c, err := newCells(w, cellOptions{
 		total: total, batch: stepTokens, chunk: stepTokens, seqs: seqs, outputs: max(seqs, cfg.Parallel),
 		threads: cfg.Threads, flash: !cfg.Without.FlashAttention, unified: !cfg.Without.UnifiedCache,
-		poll: poolPoll(cfg),
+		kernels: !cfg.Without.Kernels, poll: poolPoll(cfg),
 	})
 	if err != nil {
 		return nil, err

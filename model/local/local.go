@@ -104,7 +104,7 @@ func open(cfg Config) (_ *local, err error) {
 			l.weights.free()
 		}
 	}()
-	w, err := loadWeights(cfg.Path, loadOptions{gpuLayers: cfg.GPULayers, repack: !cfg.Without.Repack})
+	w, err := loadWeights(cfg.Path, loadOptions{gpuLayers: cfg.GPULayers, repack: !cfg.Without.Repack, kernels: !cfg.Without.Kernels})
 	if err != nil {
 		return nil, err
 	}

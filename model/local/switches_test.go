@@ -13,7 +13,7 @@ import (
 // only.
 func TestSwitchesKeepAnswers(t *testing.T) {
 	// Those that change the order in which floats are added.
-	reorders := map[string]bool{"no-repack": true, "no-flash-attention": true, "no-forced-batch": true}
+	reorders := map[string]bool{"no-repack": true, "no-flash-attention": true, "no-forced-batch": true, "no-kernels": true}
 	run := func(w Without) ([]string, map[string][]choice) {
 		m, err := open(Config{Path: testModel(t), Context: 512, Threads: 1, Without: w})
 		if err != nil {

@@ -64,6 +64,7 @@ typedef struct ag_model_params {
   int32_t use_mmap;
   int32_t use_extra_bufts;
   int32_t vocab_only;
+  int32_t own_kernels;
 } ag_model_params;
 
 typedef struct ag_context_params {
@@ -77,6 +78,7 @@ typedef struct ag_context_params {
   int32_t flash_attn;
   int32_t kv_unified;
   int32_t poll;
+  int32_t own_kernels;
 } ag_context_params;
 
 typedef struct ag_sampling {
@@ -114,6 +116,20 @@ float ag_margin(ag_context *c, int32_t row, const uint32_t *mask, size_t words, 
 int32_t ag_plain_loop(ag_context *c, llama_token token, llama_pos pos, int32_t n);
 
 int32_t ag_model_quantize(const char *from, const char *to, uint32_t ftype, int32_t threads, char *err, size_t err_len);
+
+typedef struct ag_attention_shape {
+  int32_t rows;
+  int32_t heads;
+  int32_t key_heads;
+  int32_t keys;
+  int32_t size;
+  int32_t threads;
+  int32_t own_kernels;
+  float scale;
+} ag_attention_shape;
+
+int32_t ag_attention_check(const ag_attention_shape *shape, const float *q, const float *k, const float *v,
+                           const float *mask, float *out);
 
 uint64_t ag_type_row_size(uint32_t kind, uint64_t n);
 void ag_llama_struct_sizes(size_t *out, size_t len);

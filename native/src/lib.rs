@@ -7,6 +7,7 @@ pub use llama_cpp_sys_2 as _;
 pub use llguidance as _;
 
 mod chat;
+mod check;
 mod llama;
 mod llg;
 mod util;

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_void, CStr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, Once};
+use std::sync::{Condvar, Mutex, Once};
 
 use crate::util::{guarded, write_message};
 
@@ -49,9 +49,17 @@ unsafe extern "C" fn on_log(level: sys::ggml_log_level, text: *const c_char, _: 
     }
 }
 
-fn init() {
+extern "C" {
+    // kernels/ says what each does.
+    fn ag_attention_register();
+    fn ag_attention_enable(on: i32);
+    fn ag_few_rows(model: *mut sys::llama_model) -> i32;
+}
+
+pub(crate) fn init() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| unsafe {
+        ag_attention_register();
         sys::llama_log_set(Some(on_log), std::ptr::null_mut());
         sys::llama_backend_init();
     });
@@ -101,6 +109,8 @@ pub struct ag_model_params {
     /// 1: repack weights into layouts made for this CPU.
     pub use_extra_bufts: i32,
     pub vocab_only: i32,
+    /// 1: our kernels for few rows, where they fit.
+    pub own_kernels: i32,
 }
 
 /// Loads a model; null and a message in `err` on failure.
@@ -130,6 +140,9 @@ pub unsafe extern "C" fn ag_model_load(
         let m = sys::llama_model_load_from_file(path, p);
         if m.is_null() {
             return Err(cause("llama.cpp cannot load it and gives no reason"));
+        }
+        if want.own_kernels != 0 && want.vocab_only == 0 {
+            ag_few_rows(m);
         }
         Ok(m)
     });
@@ -346,12 +359,45 @@ pub struct ag_context_params {
     /// How long the threads look for the next step before they sleep, 0 to
     /// 100 as ggml counts; -1: threads are made anew for every step.
     pub poll: i32,
+    /// 1: our kernel for the attention of few rows, where it fits.
+    pub own_kernels: i32,
+}
+
+/// How many graphs are being computed, and whether with our kernels.
+static KERNELS: Mutex<(usize, bool)> = Mutex::new((0, true));
+static KERNELS_FREE: Condvar = Condvar::new();
+
+/// Held while a graph is computed: its threads, and all graphs beside it, have
+/// the same kernels. Contexts with others wait.
+pub(crate) struct Kernels;
+
+impl Kernels {
+    pub(crate) fn enter(own: bool) -> Kernels {
+        let mut k = KERNELS.lock().unwrap_or_else(|e| e.into_inner());
+        while k.0 > 0 && k.1 != own {
+            k = KERNELS_FREE.wait(k).unwrap_or_else(|e| e.into_inner());
+        }
+        *k = (k.0 + 1, own);
+        unsafe { ag_attention_enable(own as i32) };
+        Kernels
+    }
+}
+
+impl Drop for Kernels {
+    fn drop(&mut self) {
+        let mut k = KERNELS.lock().unwrap_or_else(|e| e.into_inner());
+        k.0 -= 1;
+        if k.0 == 0 {
+            KERNELS_FREE.notify_all();
+        }
+    }
 }
 
 pub struct ag_context {
     ctx: *mut sys::llama_context,
     pool: *mut sys::ggml_threadpool,
     abort: AtomicBool,
+    own_kernels: bool,
     n_vocab: usize,
     n_seq_id: Vec<i32>,
     seq_id: Vec<*mut i32>,
@@ -403,6 +449,7 @@ pub unsafe extern "C" fn ag_context_new(
             ctx,
             pool,
             abort: AtomicBool::new(false),
+            own_kernels: want.own_kernels != 0,
             n_vocab,
             n_seq_id: vec![1; want.n_batch as usize],
             seq_id: vec![std::ptr::null_mut(); want.n_batch as usize],
@@ -487,6 +534,7 @@ pub unsafe extern "C" fn ag_decode(
             seq_id: c.seq_id.as_mut_ptr(),
             logits,
         };
+        let _kernels = Kernels::enter(c.own_kernels);
         let rc = sys::llama_decode(c.ctx, batch);
         // The logits are read at once; a GPU backend may still be at work.
         sys::llama_synchronize(c.ctx);
@@ -816,6 +864,7 @@ pub unsafe extern "C" fn ag_plain_loop(c: *mut ag_context, token: i32, pos: i32,
                 seq_id: &mut seqs,
                 logits: &mut want,
             };
+            let _kernels = Kernels::enter((*c).own_kernels);
             if sys::llama_decode(ctx, batch) != 0 {
                 return Ok(i);
             }
