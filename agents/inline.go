@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"agentgraph/internal/plainjson"
 )
 
 // inlineSchema is output.schema as JSON: text stays as it is written, keys and
@@ -47,7 +49,7 @@ func writeJSON(b *bytes.Buffer, n *yaml.Node, depth int) *Finding {
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			writeString(b, key.Value)
+			b.WriteString(plainjson.Quote(key.Value))
 			b.WriteByte(':')
 			if f := writeJSON(b, n.Content[i+1], depth+1); f != nil {
 				return f
@@ -70,7 +72,7 @@ func writeJSON(b *bytes.Buffer, n *yaml.Node, depth int) *Finding {
 	case yaml.ScalarNode:
 		switch n.ShortTag() {
 		case "!!str":
-			writeString(b, n.Value)
+			b.WriteString(plainjson.Quote(n.Value))
 			return nil
 		case "!!null":
 			b.WriteString("null")
@@ -84,11 +86,4 @@ func writeJSON(b *bytes.Buffer, n *yaml.Node, depth int) *Finding {
 		return bad(fmt.Sprintf("%q is no value of JSON", n.Value))
 	}
 	return bad("an alias is not read in a schema")
-}
-
-func writeString(b *bytes.Buffer, s string) {
-	enc := json.NewEncoder(b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string always encodes
-	b.Truncate(b.Len() - 1)
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"agentgraph/internal/plainjson"
 	"agentgraph/model"
 	"agentgraph/record"
 )
@@ -448,13 +449,11 @@ func deref(s *string) string {
 
 // compactJSON encodes what always encodes; <, > and & stand as they are.
 func compactJSON(v any) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(v) != nil {
+	b, err := plainjson.Marshal(v)
+	if err != nil {
 		return ""
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return string(b)
 }
 
 // dropMember takes a member out of a JSON value and leaves the bytes of the

@@ -5,26 +5,24 @@ import (
 	"encoding/json"
 
 	"agentgraph/constraint"
+	"agentgraph/internal/plainjson"
 	"agentgraph/model"
 )
 
 // Marshal encodes r as one line of JSON without a line feed. Empty lists are
 // [], <, > and & stand as they are, and U+2028 and U+2029 are escaped, so that
 // the line is also safe inside a script.
-func Marshal(r *Record) ([]byte, error) { return encode(Normal(r), "") }
+func Marshal(r *Record) ([]byte, error) { return plainjson.Marshal(Normal(r)) }
 
 // MarshalIndent is Marshal for people: indented by two spaces.
-func MarshalIndent(r *Record) ([]byte, error) { return encode(Normal(r), "  ") }
-
-func encode(v any, indent string) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", indent)
-	if err := enc.Encode(v); err != nil {
+func MarshalIndent(r *Record) ([]byte, error) {
+	line, err := Marshal(r)
+	if err != nil {
 		return nil, err
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	var b bytes.Buffer
+	err = json.Indent(&b, line, "", "  ")
+	return b.Bytes(), err
 }
 
 // Normal returns a copy of r in which no list is null; r is not changed.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"agentgraph/internal/plainjson"
 	"agentgraph/model"
 )
 
@@ -53,7 +54,7 @@ func (r *Record) FileText() (text string, ok bool) {
 	var b strings.Builder
 	b.WriteString(text + "\n\n")
 	for _, c := range r.ToolCalls {
-		line, err := encode(fileCall{c.ID, c.Name, model.CompactArguments(c.Arguments)}, "")
+		line, err := plainjson.Marshal(fileCall{c.ID, c.Name, model.CompactArguments(c.Arguments)})
 		if err != nil {
 			continue // arguments are JSON; nothing else can fail
 		}

@@ -1,11 +1,12 @@
 package importer
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"agentgraph/internal/plainjson"
 )
 
 // settings are keys with values in the order they are written.
@@ -68,9 +69,5 @@ func quoted(s string) string {
 			return s
 		}
 	}
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string always encodes
-	return strings.TrimSuffix(b.String(), "\n")
+	return plainjson.Quote(s)
 }

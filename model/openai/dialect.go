@@ -2,11 +2,11 @@ package openai
 
 import (
 	"bytes"
-	"encoding/json"
 	"maps"
 	"slices"
 
 	"agentgraph/constraint"
+	"agentgraph/internal/plainjson"
 	"agentgraph/model"
 )
 
@@ -152,21 +152,9 @@ func (o *object) bytes() []byte {
 	return append(bytes.Clone(o.buf.Bytes()), '}')
 }
 
-// encode is json.Marshal that leaves < and > as they are.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
-}
+func encode(v any) ([]byte, error) { return plainjson.Marshal(v) }
 
-func quote(s string) []byte {
-	b, _ := encode(s) // a string always has a JSON form
-	return b
-}
+func quote(s string) []byte { return []byte(plainjson.Quote(s)) }
 
 // Ways of travel that several dialects share.
 

@@ -1,11 +1,11 @@
 package plugin
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
 	"agentgraph/constraint"
+	"agentgraph/internal/plainjson"
 	"agentgraph/model"
 )
 
@@ -100,13 +100,10 @@ func (m *Model) wire(req *model.Request) ([]byte, error) {
 	if m.holds(req) {
 		out.Constraint = constrain(req.Constraint.Spec())
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(out); err != nil {
+	data, err := plainjson.Marshal(out)
+	if err != nil {
 		return nil, err
 	}
-	data := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 	if len(data) > requestBytes {
 		return nil, fmt.Errorf("the request has %d bytes, more than a plug-in gets (%d)", len(data), requestBytes)
 	}

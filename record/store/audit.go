@@ -12,6 +12,8 @@ import (
 	"sync"
 
 	"github.com/gofrs/flock"
+
+	"agentgraph/internal/plainjson"
 )
 
 // MaxAuditLine bounds one line of the audit log, its line feed included.
@@ -48,7 +50,7 @@ func WithSecrets(secrets ...string) AuditOption {
 			if len(s) < 8 {
 				continue
 			}
-			if b, err := encodeString(s); err == nil {
+			if b, err := plainjson.Marshal(s); err == nil {
 				pairs = append(pairs, string(b[1:len(b)-1]), "[secret]")
 			}
 		}
@@ -68,7 +70,7 @@ func OpenAudit(logDir string, opts ...AuditOption) *Audit {
 
 // Append adds one event, any value that encodes to JSON, as one line.
 func (a *Audit) Append(event any) error {
-	b, err := encodeString(event)
+	b, err := plainjson.Marshal(event)
 	if err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"agentgraph/internal/plainjson"
 	"agentgraph/record"
 )
 
@@ -39,7 +40,7 @@ type reference struct {
 // MarshalJSON writes a plain text as a string.
 func (p Pieces) MarshalJSON() ([]byte, error) {
 	if len(p) == 1 && p[0].sha256 == "" {
-		return encodeString(p[0].text)
+		return plainjson.Marshal(p[0].text)
 	}
 	parts := make([]any, len(p))
 	for i, x := range p {
@@ -49,7 +50,7 @@ func (p Pieces) MarshalJSON() ([]byte, error) {
 			parts[i] = x.text
 		}
 	}
-	return encodeString(parts)
+	return plainjson.Marshal(parts)
 }
 
 // UnmarshalJSON reads either form.
@@ -86,14 +87,6 @@ func (p *Pieces) UnmarshalJSON(b []byte) error {
 		*p = append(*p, x)
 	}
 	return nil
-}
-
-func encodeString(v any) ([]byte, error) {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return []byte(strings.TrimSuffix(b.String(), "\n")), err
 }
 
 func isSHA256(s string) bool {

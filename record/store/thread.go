@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"agentgraph/internal/plainjson"
 )
 
 // Exchange is one question and its answer in a thread. What held the answer
@@ -90,7 +92,7 @@ func (t *Thread) Exchanges(n int) ([]Exchange, error) {
 
 // Append adds an exchange and returns when it is on disk.
 func (t *Thread) Append(e Exchange) error {
-	line, err := encodeString(e)
+	line, err := plainjson.Marshal(e)
 	if err != nil {
 		return err
 	}

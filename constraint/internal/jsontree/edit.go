@@ -2,12 +2,13 @@ package jsontree
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"sort"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"agentgraph/internal/plainjson"
 )
 
 // Get returns the member's value, or nil.
@@ -179,16 +180,10 @@ func (n *Node) write(b *bytes.Buffer) {
 	}
 }
 
-func quote(s string) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string always encodes
-	return bytes.TrimSpace(b.Bytes())
-}
+func quote(s string) []byte { return []byte(Quote(s)) }
 
 // Quote spells s as a JSON string.
-func Quote(s string) string { return string(quote(s)) }
+func Quote(s string) string { return plainjson.Quote(s) }
 
 // Position turns an offset into a line and a column in characters, from 1.
 func Position(src []byte, offset int) (line, col int) {
