@@ -29,14 +29,19 @@ func (s *Server) approver(session *sdk.ServerSession) tools.Approver {
 	if !canAsk(session) {
 		return s.svc.Desk()
 	}
-	return &asker{session, s.svc.Desk()}
+	return &asker{elicitor{session}.ask, s.svc.Desk()}
 }
 
-// canAsk reports a client that shows forms. One that announces only addresses to
-// open does not; one that says nothing more of its capability does.
+// canAsk reports a client that can be asked while its call runs.
 func canAsk(session *sdk.ServerSession) bool {
 	p := session.InitializeParams()
-	if p == nil || p.Capabilities == nil || p.Capabilities.Elicitation == nil || p.ProtocolVersion >= noServerRequests {
+	return p != nil && p.ProtocolVersion < noServerRequests && showsForms(p)
+}
+
+// showsForms reports a client that shows forms. One that announces only
+// addresses to open does not; one that says nothing more of its capability does.
+func showsForms(p *sdk.InitializeParams) bool {
+	if p.Capabilities == nil || p.Capabilities.Elicitation == nil {
 		return false
 	}
 	e := p.Capabilities.Elicitation
@@ -44,8 +49,9 @@ func canAsk(session *sdk.ServerSession) bool {
 }
 
 type asker struct {
-	session *sdk.ServerSession
-	desk    tools.Approver
+	// client asks the client's user; an error means that it did not.
+	client func(context.Context, tools.Question) (bool, error)
+	desk   tools.Approver
 }
 
 type decision struct {
@@ -63,7 +69,7 @@ func (a *asker) Approve(ctx context.Context, q tools.Question) (bool, error) {
 		atDesk <- decision{allow, err}
 	}()
 	go func() {
-		allow, err := a.ask(ctx, q)
+		allow, err := a.client(ctx, q)
 		atClient <- decision{allow, err}
 	}()
 	var d decision
@@ -82,8 +88,10 @@ func (a *asker) Approve(ctx context.Context, q tools.Question) (bool, error) {
 	return d.allow, d.err
 }
 
-// ask has the client ask its user. An error means that it did not.
-func (a *asker) ask(ctx context.Context, q tools.Question) (bool, error) {
+// elicitor asks with elicitation/create.
+type elicitor struct{ session *sdk.ServerSession }
+
+func (a elicitor) ask(ctx context.Context, q tools.Question) (bool, error) {
 	res, err := a.session.Elicit(ctx, &sdk.ElicitParams{
 		Message:         question(q),
 		RequestedSchema: json.RawMessage(allowSchema),

@@ -11,11 +11,16 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"agentgraph/record"
+	"agentgraph/tools"
 )
 
+// The two ways in which a client is asked: while its call runs, and between two
+// of them.
+var ways = []string{"2025-11-25", "2026-07-28"}
+
 // asked is a client that shows forms; answer fills them in.
-func asked(t *testing.T, s *Server, answer func(context.Context, *sdk.ElicitParams) (*sdk.ElicitResult, error)) *client {
-	return connectAs(t, s, "2025-11-25", sdk.ClientOptions{
+func asked(t *testing.T, s *Server, version string, answer func(context.Context, *sdk.ElicitParams) (*sdk.ElicitResult, error)) *client {
+	return connectAs(t, s, version, sdk.ClientOptions{
 		ElicitationHandler: func(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 			return answer(ctx, r.Params)
 		},
@@ -37,24 +42,29 @@ func TestElicitation(t *testing.T) {
 		{"cancelled", sdk.ElicitResult{Action: "cancel"}, false},
 		{"an answer that is none", sdk.ElicitResult{Action: "accept"}, false},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var shown *sdk.ElicitParams
-			c := asked(t, s, func(_ context.Context, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
-				shown = p
-				return &tt.res, nil
+		for _, version := range ways {
+			t.Run(tt.name+", "+version, func(t *testing.T) {
+				var shown *sdk.ElicitParams
+				c := asked(t, s, version, func(_ context.Context, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+					shown = p
+					return &tt.res, nil
+				})
+				r := c.call(within(t), "respond", `{"prompt":"look"}`)
+				if r.failed == tt.runs || !tt.runs && r.task.Outcome.Status != record.PolicyDenied || tt.runs && r.text != "I looked" {
+					t.Errorf("failed %v: %s", r.failed, r.text)
+				}
+				has(t, shown.Message, "list_folder", `{"path":"."}`)
+				b, err := json.Marshal(shown.RequestedSchema)
+				must(t, err)
+				has(t, string(b), `"allow":{`, `"type":"boolean"`)
+				if list, err := svc.Waiting(); err != nil || len(list) != 0 {
+					t.Errorf("still waiting: %+v, %v", list, err)
+				}
+				if len(s.rounds.calls) != 0 {
+					t.Errorf("%d calls are kept", len(s.rounds.calls))
+				}
 			})
-			r := c.call(within(t), "respond", `{"prompt":"look"}`)
-			if r.failed == tt.runs || !tt.runs && r.task.Outcome.Status != record.PolicyDenied || tt.runs && r.text != "I looked" {
-				t.Errorf("failed %v: %s", r.failed, r.text)
-			}
-			has(t, shown.Message, "list_folder", `{"path":"."}`)
-			b, err := json.Marshal(shown.RequestedSchema)
-			must(t, err)
-			has(t, string(b), `"allow":{`, `"type":"boolean"`)
-			if list, err := svc.Waiting(); err != nil || len(list) != 0 {
-				t.Errorf("still waiting: %+v, %v", list, err)
-			}
-		})
+		}
 	}
 }
 
@@ -71,7 +81,7 @@ func TestElicitationOrApprove(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := asked(t, s, answer)
+			c := asked(t, s, ways[0], answer)
 			answered := make(chan result, 1)
 			ctx := within(t)
 			go func() {
@@ -98,7 +108,7 @@ func TestElicitationInTime(t *testing.T) {
 	s, svc := lookingServer(t)
 	write(t, svc.Root(), "agentgraph.yaml", "models:\n  fake: {script: tools.yaml}\ndefaults: {model: fake, timeout: 3s, tools: [{tool: list_folder, policy: ask}]}\n")
 	given := make(chan struct{})
-	c := asked(t, s, func(ctx context.Context, _ *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+	c := asked(t, s, ways[0], func(ctx context.Context, _ *sdk.ElicitParams) (*sdk.ElicitResult, error) {
 		<-ctx.Done()
 		close(given)
 		return nil, ctx.Err()
@@ -118,11 +128,58 @@ func TestQuestionIsBounded(t *testing.T) {
 	s, svc := lookingServer(t)
 	long := strings.Repeat("x", 20<<10)
 	write(t, svc.Root(), "tools.yaml", "constraints: none\ntools: true\nreplies:\n  - {match: look, tool_calls: [{name: list_folder, arguments: {path: "+long+"}}]}\n  - {tool_result: '', text: I looked}\n")
-	c := asked(t, s, func(_ context.Context, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+	c := asked(t, s, ways[0], func(_ context.Context, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
 		if len(p.Message) > 5<<10 || !strings.HasSuffix(p.Message, "…") {
 			t.Errorf("the question has %d bytes", len(p.Message))
 		}
 		return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"allow": true}}, nil
 	})
 	has(t, c.call(within(t), "respond", `{"prompt":"look"}`).text, "I looked")
+}
+
+// A client that is asked between two calls may have lost the first word: what
+// approve decided meanwhile stands, and a state is good once.
+func TestRounds(t *testing.T) {
+	s, svc := lookingServer(t)
+	write(t, svc.Root(), "tools.yaml", "constraints: none\ntools: true\nreplies:\n  - {match: look, times: 1, tool_calls: [{name: list_folder, arguments: {path: .}}]}\n  - {tool_result: agents, times: 1, tool_calls: [{name: list_folder, arguments: {path: agents}}]}\n  - {tool_result: greeter, text: I looked twice}\n")
+	c := connectAs(t, s, ways[1], sdk.ClientOptions{
+		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
+		ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+			return nil, errors.New("nobody asks so")
+		},
+	})
+	ctx := within(t)
+	params := &sdk.CallToolParams{Name: "respond", Arguments: json.RawMessage(`{"prompt":"look"}`)}
+	first, err := c.CallTool(ctx, params)
+	must(t, err)
+	if !first.NeedsInput() || first.RequestState == "" || len(first.InputRequests) != 1 {
+		t.Fatalf("%+v", first)
+	}
+	var list []tools.Question
+	for len(list) == 0 && ctx.Err() == nil {
+		list, err = svc.Waiting()
+		must(t, err)
+	}
+	must(t, svc.Decide(list[0].ID, true))
+	params.RequestState = first.RequestState
+	params.InputResponses = sdk.InputResponseMap{"allow-1": &sdk.ElicitResult{Action: "decline"}}
+	second, err := c.CallTool(ctx, params)
+	must(t, err)
+	q, _ := second.InputRequests["allow-2"].(*sdk.ElicitParams)
+	if !second.NeedsInput() || q == nil || second.RequestState == first.RequestState {
+		t.Fatalf("%+v", second)
+	}
+	has(t, q.Message, `"agents"`)
+	again, err := c.CallTool(ctx, params)
+	must(t, err)
+	if r := takeApart(t, again); !r.failed || r.task.Error.Code != record.ArgumentsInvalid {
+		t.Errorf("%+v", r)
+	}
+	params.RequestState = second.RequestState
+	params.InputResponses = sdk.InputResponseMap{"allow-2": &sdk.ElicitResult{Action: "accept", Content: map[string]any{"allow": true}}}
+	third, err := c.CallTool(ctx, params)
+	must(t, err)
+	if r := takeApart(t, third); r.failed || r.text != "I looked twice" || len(r.task.ToolCalls) != 2 {
+		t.Errorf("%+v", r)
+	}
 }

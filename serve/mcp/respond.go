@@ -7,6 +7,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"agentgraph/record"
 	"agentgraph/serve"
 )
 
@@ -38,6 +39,9 @@ type respondArgs struct {
 }
 
 func (s *Server) respond(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	if req.Params.RequestState != "" {
+		return s.nextRound(ctx, req)
+	}
 	var args respondArgs
 	if err := arguments(req, &args); err != nil {
 		return argumentsRefused(err)
@@ -46,13 +50,20 @@ func (s *Server) respond(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 	if err != nil {
 		return argumentsRefused(err)
 	}
-	progress := s.progress(ctx, req, args.MaxOutputTokens)
-	defer progress.end()
-	rec, err := s.svc.Respond(ctx, serve.Call{
+	call := serve.Call{
 		Prompt: args.Prompt, System: args.System, Model: args.Model, Confined: true, Spec: spec, Enforce: args.Enforce, Formats: args.Formats,
 		Repair: args.Repair, MaxOutputTokens: args.MaxOutputTokens, Thread: args.Thread, NoTools: args.NoTools,
-		Approver: s.approver(req.Session), Progress: progress.step,
-	})
+	}
+	if s.byRounds(req.Session) {
+		return s.respondInRounds(ctx, req, call)
+	}
+	progress := s.progress(ctx, req, args.MaxOutputTokens)
+	defer progress.end()
+	call.Approver, call.Progress = s.approver(req.Session), progress.step
+	return respondResult(s.svc.Respond(ctx, call))
+}
+
+func respondResult(rec *record.Record, err error) (*sdk.CallToolResult, error) {
 	var wrong *serve.ArgumentError
 	switch {
 	case errors.As(err, &wrong):

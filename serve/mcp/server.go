@@ -60,6 +60,7 @@ type Server struct {
 	svc *serve.Service
 	sdk *sdk.Server
 	resources
+	rounds rounds
 }
 
 // maxMessage bounds one message of a client: a prompt and a schema of the

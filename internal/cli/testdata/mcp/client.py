@@ -11,7 +11,7 @@ import sys
 import time
 
 import anyio
-from mcp import ClientSession, StdioServerParameters
+from mcp import Client, ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.types import ElicitResult
 
@@ -123,6 +123,14 @@ async def main():
                 answer = next(r for r in resources if "/rater/output/" in r.uri)
                 content = (await session.read_resource(answer.uri)).contents[0]
                 assert json.loads(content.text)["rating"] == 4, content
+    # By the newest protocol, in which the question comes as the call's result.
+    if scripted:
+        asked.clear()
+        async with Client(server, elicitation_callback=ask) as client:
+            assert client.session.protocol_version >= "2026-07-28", client.session.protocol_version
+            assert text(await client.call_tool("respond", {"prompt": "look"})) == "I looked"
+            denied = await client.call_tool("respond", {"prompt": "look"})
+            assert denied.is_error and len(asked) == 2, (text(denied), asked)
     print(json.dumps({"tools": sorted(tools), "progress": len(steps), "after_cancel_ms": round(took * 1000)}))
 
 
