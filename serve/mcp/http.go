@@ -88,6 +88,7 @@ func (h HTTP) Listen(address string) (net.Listener, error) {
 func (s *Server) ServeHTTP(ctx context.Context, ln net.Listener, h HTTP) error {
 	stop := s.watch(ctx)
 	defer stop()
+	s.sdk.AddReceivingMiddleware(endWith(ctx))
 	server := &http.Server{
 		Handler: s.Handler(h), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return ctx },
@@ -112,6 +113,19 @@ func (s *Server) ServeHTTP(ctx context.Context, ln net.Listener, h HTTP) error {
 		return err
 	}
 	return ctx.Err()
+}
+
+// endWith ends calls with ctx. Those that come over HTTP end with their request
+// or session, and a session waits for its calls before it closes.
+func endWith(life context.Context) sdk.Middleware {
+	return func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(life, cancel)()
+			return next(ctx, method, req)
+		}
+	}
 }
 
 // Handler answers requests at Path that pass the checks of h.
