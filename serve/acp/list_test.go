@@ -100,7 +100,7 @@ func TestResumeAndClose(t *testing.T) {
 		t.Fatal(f.raw)
 	}
 	readPrompted(t, c.call("session/prompt", text(id, "who?", "")))
-	n, line := c.request("session/prompt", text(id, "long", `{"agentgraph/v1":{"regex":"x*","enforce":"validate"}}`))
+	n, line := c.request("session/prompt", text(id, "stuck", ""))
 	m, closing := c.request("session/close", fmt.Sprintf(`{"sessionId":%q}`, id))
 	c.write(line, closing)
 	if p := readPrompted(t, c.response(n)); p.StopReason != "cancelled" {

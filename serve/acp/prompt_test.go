@@ -25,6 +25,9 @@ replies:
     text: '{"z": 1}'
   - match: long
     prefer: "x"
+  - match: stuck
+    text: late
+    delay: 10m
   - match: broken
     error: {kind: failed, message: the line broke}
 default: {text: "What?"}
