@@ -171,7 +171,7 @@ func (s *Service) ModelSpec(name string) (agents.ModelSpec, error) {
 
 // Desk is an Approver for calls that people or programs decide about through
 // Waiting and Decide.
-func (s *Service) Desk() tools.Approver { return &s.desk }
+func (s *Service) Desk() *tools.Desk { return &s.desk }
 
 func (s *Service) warn(err error) {
 	if s.cfg.Warn != nil {

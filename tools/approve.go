@@ -45,6 +45,13 @@ type waiting struct {
 
 // Approve waits for Decide or the end of ctx.
 func (d *Desk) Approve(ctx context.Context, q Question) (bool, error) {
+	_, wait := d.Ask(q)
+	return wait(ctx)
+}
+
+// Ask takes a question, which can be decided from now on, and returns it with
+// its id; wait is to be called once.
+func (d *Desk) Ask(q Question) (asked Question, wait func(context.Context) (bool, error)) {
 	w := &waiting{Question: q, decided: make(chan bool, 1)}
 	d.mu.Lock()
 	for w.ID == "" || d.find(w.ID) >= 0 {
@@ -55,14 +62,16 @@ func (d *Desk) Approve(ctx context.Context, q Question) (bool, error) {
 	if d.Tell != nil {
 		d.Tell(w.Question)
 	}
-	select {
-	case ok := <-w.decided:
-		return ok, nil
-	case <-ctx.Done():
-		d.mu.Lock()
-		d.waiting = slices.DeleteFunc(d.waiting, func(x *waiting) bool { return x == w })
-		d.mu.Unlock()
-		return false, ctx.Err()
+	return w.Question, func(ctx context.Context) (bool, error) {
+		select {
+		case ok := <-w.decided:
+			return ok, nil
+		case <-ctx.Done():
+			d.mu.Lock()
+			d.waiting = slices.DeleteFunc(d.waiting, func(x *waiting) bool { return x == w })
+			d.mu.Unlock()
+			return false, ctx.Err()
+		}
 	}
 }
 

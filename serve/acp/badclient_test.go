@@ -127,3 +127,23 @@ func TestInputEnds(t *testing.T) {
 		})
 	}
 }
+
+// What was asked before the end of the input is answered.
+func TestLastAnswers(t *testing.T) {
+	svc := service(t, "", talker)
+	for range 20 {
+		in := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}
+{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/tmp","mcpServers":[]}}
+{"jsonrpc":"2.0","id":3,"method":"session/list"}
+what?`)
+		var out lockedBuffer
+		if err := acp.Serve(t.Context(), acp.Config{Service: svc}, in, &out); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{"1", "2", "3", "null"} {
+			if all := out.text(); !strings.Contains(all, `"id":`+id+`,`) {
+				t.Fatalf("%s is not answered: %s", id, all)
+			}
+		}
+	}
+}

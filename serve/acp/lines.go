@@ -44,7 +44,7 @@ type lines struct {
 
 func newLines(in io.Reader, out *output, warn func(error)) *lines {
 	l := &lines{in: frame.NewReader(in, maxLine), out: out, warn: warn, ready: make(chan struct{}), stopped: make(chan struct{})}
-	out.answered = l.open.End
+	out.open = &l.open
 	return l
 }
 
@@ -180,20 +180,25 @@ func (l *lines) check(m frame.Message) *frame.Fault {
 // output is what goes to the client: whole lines, of the connection and of
 // lines.
 type output struct {
-	mu       sync.Mutex
-	w        io.Writer
-	answered func(id json.RawMessage)
+	mu   sync.Mutex
+	w    io.Writer
+	open *frame.Open
 }
 
 // Write writes one line, as the connection does.
-func (o *output) Write(p []byte) (int, error) {
-	// The id is free before the client can use it again.
-	if id := frame.ResponseID(p); id != nil {
-		o.answered(id)
+func (o *output) Write(p []byte) (n int, err error) {
+	write := func() error {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		n, err = o.w.Write(p)
+		return err
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.w.Write(p)
+	if id := frame.ResponseID(p); id != nil {
+		err = o.open.Answer(id, write)
+		return n, err
+	}
+	err = write()
+	return n, err
 }
 
 func (o *output) line(b []byte) error {

@@ -44,10 +44,10 @@ type server struct {
 	sessions  map[acp.SessionId]*session
 	announced bool // the client reads our metadata
 	closed    bool
-	running   sync.WaitGroup // prompts
 }
 
-// grace is how long a client that does not read is waited for at the end.
+// grace is how long a client that does not read is waited for at the end. What
+// it asked before is answered by then, a prompt as cancelled.
 const grace = time.Second
 
 // Serve answers one client until it closes in, or ctx ends. Turns that run then
@@ -76,16 +76,8 @@ func Serve(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error {
 		servers = append(servers, sess.servers...)
 	}
 	s.mu.Unlock()
-	over := make(chan struct{})
-	go func() {
-		s.running.Wait()
-		close(over)
-	}()
-	closeServers(servers) // each is killed when it does not end by itself
-	select {
-	case <-over:
-	case <-time.After(grace): // a write to the client hangs
-	}
+	closeServers(servers)   // each is killed when it does not end by itself
+	s.in.open.Settle(grace) // or a write to the client hangs
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

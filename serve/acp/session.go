@@ -175,13 +175,11 @@ func (s *server) register(ctx context.Context, params json.RawMessage) (context.
 	sess.mu.Lock()
 	sess.prompts[pr] = true
 	sess.mu.Unlock()
-	s.running.Add(1)
 	return context.WithValue(ctx, promptKey{}, pr), func() {
 		sess.mu.Lock()
 		delete(sess.prompts, pr)
 		sess.mu.Unlock()
 		cancel()
-		s.running.Done()
 	}
 }
 

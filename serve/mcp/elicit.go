@@ -51,41 +51,25 @@ func showsForms(p *sdk.InitializeParams) bool {
 type asker struct {
 	// client asks the client's user; an error means that it did not.
 	client func(context.Context, tools.Question) (bool, error)
-	desk   tools.Approver
+	desk   *tools.Desk
 }
 
-type decision struct {
-	allow bool
-	err   error
-}
-
-// Approve asks in both ways. It returns when neither is asked any more.
+// Approve asks in both ways. The desk takes one decision and no second. It
+// returns when nobody is asked any more.
 func (a *asker) Approve(ctx context.Context, q tools.Question) (bool, error) {
+	q, wait := a.desk.Ask(q)
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	atDesk, atClient := make(chan decision, 1), make(chan decision, 1)
+	over := make(chan struct{})
 	go func() {
-		allow, err := a.desk.Approve(ctx, q)
-		atDesk <- decision{allow, err}
-	}()
-	go func() {
-		allow, err := a.client(ctx, q)
-		atClient <- decision{allow, err}
-	}()
-	var d decision
-	select {
-	case d = <-atDesk:
-		cancel()
-		<-atClient
-	case d = <-atClient:
-		if d.err != nil { // nobody was asked there
-			d = <-atDesk
-			break
+		defer close(over)
+		if allow, err := a.client(ctx, q); err == nil {
+			_ = a.desk.Decide(q.ID, allow) // approve may have been quicker
 		}
-		cancel()
-		<-atDesk
-	}
-	return d.allow, d.err
+	}()
+	allow, err := wait(ctx)
+	cancel()
+	<-over
+	return allow, err
 }
 
 // elicitor asks with elicitation/create.

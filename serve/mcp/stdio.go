@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -17,6 +18,9 @@ import (
 // batchVersion is the one version of the protocol in which clients may send
 // arrays of messages.
 const batchVersion = "2025-03-26"
+
+// lastAnswers is how long calls have that run when the input ends.
+const lastAnswers = time.Second
 
 // stdio is a transport over stdin and stdout. The SDK's own ends the
 // conversation at the first line that it cannot read; this one answers it.
@@ -59,6 +63,11 @@ type incoming struct {
 func (c *stdioConn) readAll() {
 	for {
 		msg, err := c.next()
+		if err != nil {
+			// What was asked before the end is answered, where that is soon: the
+			// SDK answers nothing more when it knows of the end.
+			c.open.Settle(lastAnswers)
+		}
 		select {
 		case c.incoming <- incoming{msg, err}:
 		case <-c.closed:
@@ -153,13 +162,13 @@ func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	if err != nil {
 		return fmt.Errorf("encoding a message: %w", err)
 	}
+	write := func() error { return c.line(b) }
 	if resp != nil {
-		// The id is free before the client can use it again.
 		if id, err := json.Marshal(resp.ID.Raw()); err == nil {
-			c.open.End(id)
+			return c.open.Answer(id, write)
 		}
 	}
-	return c.line(b)
+	return write()
 }
 
 // withCode gives an error without a code one: 0 is none.

@@ -234,3 +234,23 @@ func TestInputEnds(t *testing.T) {
 		})
 	}
 }
+
+// What was asked before the end of the input is answered.
+func TestLastAnswers(t *testing.T) {
+	s, _ := newServer(t, false)
+	for range 20 {
+		p := overStdio(t, s)
+		p.begin("2025-11-25")
+		p.write(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, `{"jsonrpc":"2.0","id":2,"method":"ping"}`, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"respond","arguments":{"prompt":"hello"}}}`)
+		if err := p.end(); err != nil {
+			t.Error(err)
+		}
+		got := map[string]bool{}
+		for r := range p.lines {
+			got[string(r.ID)] = r.Error == nil
+		}
+		if !got["1"] || !got["2"] || !got["3"] {
+			t.Fatalf("answered: %v", got)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 	"unicode/utf8"
 )
 
@@ -147,9 +148,33 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%s is taken twice", id)
 		}
 	}
-	o.End(json.RawMessage("1"))
-	if f := o.Begin(json.RawMessage("1")); f != nil {
-		t.Error(f)
+	written := func() error { return nil }
+	must := func(id string) {
+		t.Helper()
+		if err := o.Answer(json.RawMessage(id), func() error {
+			// The client may be quicker than this program.
+			if f := o.Begin(json.RawMessage(id)); f != nil {
+				t.Error(f)
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+	must("1")
+	if err := o.Answer(json.RawMessage("99"), written); err != nil { // of nobody's
+		t.Error(err)
+	}
+	if o.Settle(time.Millisecond) {
+		t.Error("settled with four requests open")
+	}
+	go func() {
+		for _, id := range []string{"1", `"1"`, "-1", `"é"`} {
+			_ = o.Answer(json.RawMessage(id), written)
+		}
+	}()
+	if !o.Settle(time.Minute) || !o.Settle(0) {
+		t.Error("not settled")
 	}
 }
 

@@ -1,0 +1,83 @@
+package acp_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"agentgraph/agents"
+	"agentgraph/model/script"
+	"agentgraph/serve"
+	"agentgraph/serve/acp"
+)
+
+// lockedBuffer keeps what is written until it is read.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	b    bytes.Buffer
+	over bool
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return len(p), nil // nobody reads it any more
+	}
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
+	return l.b.String()
+}
+
+// Whatever a client sends, the conversation ends with its input, and each line
+// of the answers is one message.
+func FuzzServe(f *testing.F) {
+	hello := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"_meta":{"agentgraph/v1":{}}}}}` + "\n"
+	f.Add([]byte(hello + `{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/tmp","mcpServers":[]}}` + "\n"))
+	f.Add([]byte(hello + `{"jsonrpc":"2.0","id":2,"method":"session/load","params":{"sessionId":"t","cwd":"/tmp","mcpServers":[]}}` + "\n" +
+		`{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":"t","prompt":[{"type":"text","text":"who?"}]}}` + "\n" +
+		`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"t"}}` + "\n"))
+	f.Add([]byte(hello + `{"jsonrpc":"2.0","id":2,"method":"session/list","params":{"cursor":"MTIvdA"}}` + "\n[]\nnull\n{\n\xff\n" + `{"jsonrpc":"2.0","id":3,"method":"session/resume","params":{"sessionId":"t","cwd":"/tmp"}}` + "\n"))
+	f.Add([]byte(hello + `{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/tmp","mcpServers":[{"name":"x","command":"","args":[],"env":[]}]}}` + "\n" + `{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":2}}`))
+	m, err := script.New("answers.yaml", []byte(talker), script.Config{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	svc, err := serve.New(serve.Config{Load: agents.LoadOptions{Model: "script:answers.yaml"}, Models: only{m}, StateDir: f.TempDir(), Dir: f.TempDir()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { svc.Close() })
+	if _, err := svc.Respond(context.Background(), serve.Call{Prompt: "who?", Thread: "t"}); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if bytes.Contains(in, []byte("command")) && !bytes.Contains(in, []byte(`"command":""`)) || bytes.Contains(bytes.ToLower(in), []byte(`"url"`)) || bytes.ContainsRune(in, '\\') {
+			t.Skip() // no program and no server is to be made up
+		}
+		var out lockedBuffer
+		ended := make(chan error, 1)
+		go func() {
+			ended <- acp.Serve(context.Background(), acp.Config{Service: svc}, bytes.NewReader(in), &out)
+		}()
+		select {
+		case <-ended:
+		case <-time.After(patience):
+			t.Fatal("it does not end")
+		}
+		for _, line := range strings.Split(strings.TrimSpace(out.text()), "\n") {
+			if line != "" && !json.Valid([]byte(line)) {
+				t.Fatalf("not a message: %q", line)
+			}
+		}
+	})
+}
