@@ -115,8 +115,7 @@ func (s *Server) ServeHTTP(ctx context.Context, ln net.Listener, h HTTP) error {
 	return ctx.Err()
 }
 
-// endWith ends calls with ctx. Those that come over HTTP end with their request
-// or session, and a session waits for its calls before it closes.
+// endWith ends calls with ctx: a session waits for its calls before it closes.
 func endWith(life context.Context) sdk.Middleware {
 	return func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {

@@ -101,6 +101,7 @@ func (s *Server) instructions() string {
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	stop := s.watch(ctx)
 	defer stop()
+	s.sdk.AddReceivingMiddleware(endWith(ctx))
 	err := s.sdk.Run(ctx, &stdio{in: in, out: out, warn: s.cfg.Warn})
 	if ctx.Err() != nil {
 		return ctx.Err()
