@@ -80,7 +80,7 @@ func TestInterruptWaiting(t *testing.T) {
 			}
 			ended := make(chan error, 1)
 			go func() { ended <- cmd.Wait() }()
-			deadline := time.After(30 * time.Second)
+			deadline := time.After(time.Minute)
 			for tick := time.NewTicker(5 * time.Millisecond); !reading(); {
 				select {
 				case <-tick.C:

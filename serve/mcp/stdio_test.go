@@ -79,7 +79,7 @@ func (p *pipe) next() reply {
 			if r.Method == "" || r.ID != nil {
 				return r
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			p.t.Fatal("no answer")
 		}
 	}
@@ -101,7 +101,7 @@ func (p *pipe) end() error {
 	select {
 	case err := <-p.ended:
 		return err
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		p.t.Error("the server does not end")
 		return errors.New("it goes on")
 	}
@@ -222,7 +222,7 @@ func TestInputEnds(t *testing.T) {
 				t.Errorf("ended with %v", err)
 			}
 			// The model is free and the thread as it was.
-			ctx, cancel := context.WithTimeout(within(t), 5*time.Second)
+			ctx, cancel := context.WithTimeout(within(t), 30*time.Second)
 			defer cancel()
 			c := connect(t, s)
 			if r := c.call(ctx, "respond", `{"prompt":"hello","thread":"t"}`); r.failed {
