@@ -9,6 +9,13 @@
 // asks with the graph's defaults. A schema holds for one prompt and is no part
 // of the session.
 //
+// # Servers of the client
+//
+// The MCP servers that a client lists are connected for the session and end with
+// it. Their tools stand behind those of the settings, under the policy of the
+// setting client_tools. A server that cannot be had is told to the client and
+// stands in the record; it keeps nobody from a session or an answer.
+//
 // # Turns
 //
 // Free text is sent while it grows, text held to a schema when it is whole and

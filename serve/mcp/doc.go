@@ -9,6 +9,11 @@
 // error with the same record. With a graph there are also list_agents, send,
 // answers, check and approve.
 //
+// # Questions
+//
+// A tool whose policy is to ask waits for the tool approve, and asks the user
+// of a client that can be asked; the first decision counts.
+//
 // # Resources
 //
 // Answers, records and, per agent, the list of its latest answers. A
