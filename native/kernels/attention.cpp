@@ -1,10 +1,12 @@
-// Attention for a few rows at once: those of a step that chooses tokens.
+// Attention over a cache of half floats.
 //
-// llama.cpp works through such rows one by one and key by key, with one
-// exponential in scalar code for each, and adds up in half floats. Here the
-// query heads that share a head of keys are taken together, exponentials come
-// in sixteens, and sums are floats. What a row comes to depends on its own keys
-// alone, not on the rows beside it.
+// llama.cpp works through the rows of a step one by one and key by key, with
+// one exponential in scalar code for each, and adds up in half floats; from 64
+// rows on it works in tiles, most of which a causal mask hides. Here the query
+// heads that share a head of keys are taken together, keys that a row may not
+// see are left out first, exponentials come in sixteens, and sums are floats.
+// What a row comes to depends on its own keys alone, not on the rows beside it
+// or on the threads.
 
 #include "kernels.h"
 
@@ -23,10 +25,12 @@
 
 namespace {
 
-constexpr int kRows      = 64;  // from here on llama.cpp works in tiles
 constexpr int kLanes     = 16;
-constexpr int kChunk     = 512; // keys of one unit of work, at least
+constexpr int kMaxGroup  = 4;   // heads whose sums stay in registers
+constexpr int kChunk     = 512; // keys that are added up together, at least
 constexpr int kMaxChunks = 8;
+constexpr int kAhead     = 12;  // values that are asked for ahead
+constexpr int kEnough    = 16;  // units of work that need not be divided by keys
 
 std::atomic<bool> enabled{ true };
 
@@ -45,9 +49,8 @@ struct Shape {
         heads     = q->ne[2];
         key_heads = k->ne[2];
         keys      = k->ne[1];
-        // As many heads as leave their sums in registers.
         const int shared = heads / key_heads;
-        group  = std::min(shared, 256 / size);
+        group  = std::min({ shared, 256 / size, kMaxGroup });
         groups = (shared + group - 1) / group;
         chunk  = std::max(kChunk, (keys + kMaxChunks - 1) / kMaxChunks);
         chunk  = (chunk + kLanes - 1) / kLanes * kLanes;
@@ -55,18 +58,21 @@ struct Shape {
         memcpy(&scale, op->op_params, sizeof(scale));
     }
 
-    int units() const { return rows * key_heads * groups * chunks; }
+    int heads_together() const { return key_heads * groups; }
 
-    // Floats of one thread's notes: which keys, what the mask adds, their
-    // weights for each head, and sixteen keys as floats.
-    size_t notes() const { return size_t(chunk) * (2 + group) + kLanes * size; }
+    // Whether the chunks of one row and head go to different threads.
+    bool divided() const { return chunks > 1 && rows * heads_together() < kEnough; }
 
     // Floats of one head's result over one chunk: maximum, sum, values.
     size_t part() const { return 2 + size; }
 
+    // Floats of one thread's notes: which keys, what the mask adds, their
+    // weights for each head, sixteen keys as floats, and parts.
+    size_t notes() const { return size_t(chunk) * (2 + group) + kLanes * size + group * chunks * part(); }
+
     size_t bytes(int threads) const {
-        const size_t parts = chunks > 1 ? size_t(rows) * heads * chunks * part() : 0;
-        return (threads * notes() + parts) * sizeof(float);
+        const size_t shared = divided() ? size_t(rows) * heads * chunks * part() : 0;
+        return (threads * notes() + shared) * sizeof(float);
     }
 };
 
@@ -81,7 +87,7 @@ bool ours(const ggml_tensor * op) {
     return q->type == GGML_TYPE_F32 && k->type == GGML_TYPE_F16 && v->type == GGML_TYPE_F16 &&
            mask && mask->type == GGML_TYPE_F16 && !op->src[4] && bias == 0 && softcap == 0 &&
            (q->ne[0] == 64 || q->ne[0] == 128 || q->ne[0] == 256) && v->ne[0] == q->ne[0] && k->ne[0] == q->ne[0] &&
-           q->ne[1] < kRows && q->ne[3] == 1 && k->ne[3] == 1 && v->ne[3] == 1 && v->ne[2] == k->ne[2] &&
+           q->ne[3] == 1 && k->ne[3] == 1 && v->ne[3] == 1 && v->ne[2] == k->ne[2] &&
            q->ne[2] % k->ne[2] == 0 && mask->ne[2] == 1 && mask->ne[3] == 1 &&
            q->nb[0] == sizeof(float) && k->nb[0] == sizeof(ggml_fp16_t) && v->nb[0] == sizeof(ggml_fp16_t) &&
            op->nb[1] == op->ne[0] * sizeof(float);
@@ -145,7 +151,11 @@ void attend(const char * const * q, const char * k, size_t k_stride, const char 
         const int       here   = std::min(kLanes, n - i);
         const __mmask16 inside = here == kLanes ? 0xFFFF : (1u << here) - 1;
         for (int j = 0; j < kLanes; ++j) {
-            const char * key = k + size_t(which[i + std::min(j, here - 1)]) * k_stride;
+            const char * key  = k + size_t(which[i + std::min(j, here - 1)]) * k_stride;
+            const char * next = k + size_t(which[std::min(i + kLanes + j, n - 1)]) * k_stride;
+            for (int x = 0; x < SIZE * 2; x += 64) {
+                _mm_prefetch(next + x, _MM_HINT_T0);
+            }
             for (int x = 0; x < N; ++x) {
                 _mm512_storeu_ps(block + j * SIZE + x * kLanes,
                                  _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *) key + x)));
@@ -190,6 +200,10 @@ void attend(const char * const * q, const char * k, size_t k_stride, const char 
     }
     for (int i = 0; i < n; ++i) {
         const __m256i * value = (const __m256i *) (v + size_t(which[i]) * v_stride);
+        const char *    next  = v + size_t(which[std::min(i + kAhead, n - 1)]) * v_stride;
+        for (int x = 0; x < SIZE * 2; x += 64) {
+            _mm_prefetch(next + x, _MM_HINT_T0);
+        }
         for (int x = 0; x < N; ++x) {
             const __m512 part = _mm512_cvtph_ps(_mm256_loadu_si256(value + x));
             for (int g = 0; g < GROUP; ++g) {
@@ -228,68 +242,102 @@ void scale_row(float * x, int n, float by) {
     }
 }
 
-// Puts the parts of each head together.
-void combine(const ggml_compute_params * params, ggml_tensor * op, const Shape & s, const float * parts) {
-    auto [from, to] = share(params, s.rows * s.heads);
-    for (int i = from; i < to; ++i) {
-        const float * mine = parts + size_t(i) * s.chunks * s.part();
-        float *       out  = result(op, i / s.heads, i % s.heads);
-        float         most = -INFINITY, sum = 0;
-        for (int c = 0; c < s.chunks; ++c) {
-            const float * p = mine + c * s.part();
-            most = p[1] > 0 ? std::max(most, p[0]) : most;
-        }
-        memset(out, 0, s.size * sizeof(float));
-        for (int c = 0; c < s.chunks; ++c) {
-            const float * p = mine + c * s.part();
-            if (p[1] > 0) {
-                const float by = expf(p[0] - most);
-                sum += p[1] * by;
-                ggml_vec_mad_f32(s.size, out, p + 2, by);
-            }
-        }
-        scale_row(out, s.size, sum > 0 ? 1 / sum : 0);
+// Puts the parts of one head together.
+void combine(const Shape & s, const float * parts, float * out) {
+    float most = -INFINITY, sum = 0;
+    for (int c = 0; c < s.chunks; ++c) {
+        const float * p = parts + c * s.part();
+        most = p[1] > 0 ? std::max(most, p[0]) : most;
     }
+    memset(out, 0, s.size * sizeof(float));
+    for (int c = 0; c < s.chunks; ++c) {
+        const float * p = parts + c * s.part();
+        if (p[1] > 0) {
+            const float by = expf(p[0] - most);
+            sum += p[1] * by;
+            ggml_vec_mad_f32(s.size, out, p + 2, by);
+        }
+    }
+    scale_row(out, s.size, sum > 0 ? 1 / sum : 0);
 }
 
-void few_rows(ggml_compute_params * params, ggml_tensor * op) {
-    const ggml_tensor *q = op->src[0], *k = op->src[1], *v = op->src[2], *mask = op->src[3];
-    const Shape s(op);
-    float *     notes = (float *) params->wdata + params->ith * s.notes();
-    float *     parts = (float *) params->wdata + params->nth * s.notes();
-    auto [from, to] = share(params, s.units());
-    for (int u = from; u < to; ++u) {
-        // Rows that read the same keys follow each other.
-        const int row = u % s.rows, c = u / s.rows % s.chunks, g = u / s.rows / s.chunks % s.groups;
-        const int kh    = u / s.rows / s.chunks / s.groups;
-        const int first = kh * (s.heads / s.key_heads) + g * s.group;
-        const int n     = std::min(s.group, (kh + 1) * (s.heads / s.key_heads) - first);
-        const char * queries[4];
-        float *      out[4];
-        float        most[4], sum[4];
+// One attention, as one thread sees it.
+struct Task {
+    const ggml_compute_params * params;
+    ggml_tensor *               op;
+    const Shape                 s;
+    float * const               notes; // this thread's
+    float * const               shared;
+
+    Task(ggml_compute_params * params, ggml_tensor * op)
+        : params(params), op(op), s(op), notes((float *) params->wdata + params->ith * s.notes()),
+          shared((float *) params->wdata + params->nth * s.notes()) {}
+
+    // One row and some heads from first on over chunk c, into their parts.
+    void chunk(int row, int first, int n, int c, float * const * parts) {
+        const ggml_tensor *q = op->src[0], *k = op->src[1], *v = op->src[2], *mask = op->src[3];
+        const int    kh = first / (s.heads / s.key_heads);
+        const char * queries[kMaxGroup];
+        float *      out[kMaxGroup];
+        float        most[kMaxGroup], sum[kMaxGroup];
         for (int h = 0; h < n; ++h) {
             queries[h] = (const char *) q->data + row * q->nb[1] + (first + h) * q->nb[2];
-            out[h] = s.chunks == 1 ? result(op, row, first + h) :
-                                     parts + ((size_t(row) * s.heads + first + h) * s.chunks + c) * s.part() + 2;
+            out[h]     = parts[h] + c * s.part() + 2;
         }
         pick(s.size, n)(queries, (const char *) k->data + kh * k->nb[2], k->nb[1],
                         (const char *) v->data + kh * v->nb[2], v->nb[1],
                         (const ggml_fp16_t *) ((const char *) mask->data + row * mask->nb[1]), c * s.chunk,
                         std::min((c + 1) * s.chunk, s.keys), s.chunk, s.scale, notes, out, most, sum);
         for (int h = 0; h < n; ++h) {
-            if (s.chunks == 1) {
-                scale_row(out[h], s.size, sum[h] > 0 ? 1 / sum[h] : 0);
-            } else {
-                out[h][-2] = most[h];
-                out[h][-1] = sum[h];
-            }
+            out[h][-2] = most[h];
+            out[h][-1] = sum[h];
         }
     }
-    if (s.chunks > 1) {
-        ggml_barrier(params->threadpool);
-        combine(params, op, s, parts);
+
+    // The heads of group i of all groups: where they begin, and how many.
+    std::pair<int, int> group(int i) const {
+        const int kh = i / s.groups, each = s.heads / s.key_heads;
+        const int first = kh * each + i % s.groups * s.group;
+        return { first, std::min(s.group, (kh + 1) * each - first) };
     }
-}
+
+    void run() {
+        // Rows that read the same keys follow each other.
+        const int units = s.rows * s.heads_together() * (s.divided() ? s.chunks : 1);
+        auto [from, to] = share(params, units);
+        float * parts[kMaxGroup];
+        for (int u = from; u < to; ++u) {
+            const int row = u % s.rows;
+            if (s.divided()) {
+                auto [first, n] = group(u / s.rows / s.chunks);
+                for (int h = 0; h < n; ++h) {
+                    parts[h] = shared + (size_t(row) * s.heads + first + h) * s.chunks * s.part();
+                }
+                chunk(row, first, n, u / s.rows % s.chunks, parts);
+                continue;
+            }
+            auto [first, n] = group(u / s.rows);
+            float * mine = notes + size_t(s.chunk) * (2 + s.group) + kLanes * s.size;
+            for (int h = 0; h < n; ++h) {
+                parts[h] = mine + h * s.chunks * s.part();
+            }
+            for (int c = 0; c < s.chunks; ++c) {
+                chunk(row, first, n, c, parts);
+            }
+            for (int h = 0; h < n; ++h) {
+                combine(s, parts[h], result(op, row, first + h));
+            }
+        }
+        if (!s.divided()) {
+            return;
+        }
+        ggml_barrier(params->threadpool);
+        auto [begin, end] = share(params, s.rows * s.heads);
+        for (int i = begin; i < end; ++i) {
+            combine(s, shared + size_t(i) * s.chunks * s.part(), result(op, i / s.heads, i % s.heads));
+        }
+    }
+};
 
 class Traits : public ggml::cpu::tensor_traits {
     bool work_size(int threads, const ggml_tensor * op, size_t & size) override {
@@ -297,7 +345,7 @@ class Traits : public ggml::cpu::tensor_traits {
         return true;
     }
     bool compute_forward(ggml_compute_params * params, ggml_tensor * op) override {
-        few_rows(params, op);
+        Task(params, op).run();
         return true;
     }
 };

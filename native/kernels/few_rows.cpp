@@ -33,7 +33,7 @@ const std::vector<std::pair<std::string, ggml_tensor *>> & llama_internal_get_te
 
 namespace {
 
-constexpr int kRows      = 16; // above, the tiles are faster
+constexpr int kRows      = 64; // above, the tiles are as fast
 constexpr int kRowsBytes = 8;  // the same, for weights of 8 bits: the tiles need not unpack them
 constexpr int kAtOnce    = 8;  // rows that the registers hold
 constexpr int kApart     = 2;  // up to here each thread quantizes the input for itself
