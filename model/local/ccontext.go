@@ -157,6 +157,9 @@ func newSampler(s model.Sampling, seed uint64) sampler {
 	}}
 }
 
+// greedy reports that the likeliest allowed token is always chosen.
+func (s *sampler) greedy() bool { return s.s.temperature == 0 }
+
 // sample chooses among the tokens of mask (nil: all) by the logits of the
 // batch entry at row.
 func (c *cells) sample(row int, mask []uint32, s *sampler) (int32, error) {

@@ -39,6 +39,7 @@ type Without struct {
 	UnifiedCache   bool // each sequence has its own part of the cache
 	MaskOverlap    bool // masks are computed after the step, by the engine alone
 	ThreadPool     bool // threads are made anew for every step
+	Guess          bool // greedy answers have a mask for every token
 	Kernels        bool // llama.cpp's kernels alone; no step runs beside one of a model with ours
 }
 

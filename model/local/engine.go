@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,7 +43,9 @@ type engine struct {
 	masks, masked chan struct{}
 	todo          []*sequence
 	next          atomic.Int64
+	masksMade     atomic.Int64
 	maskCost      time.Duration // of one mask, a moving average
+	choosing      time.Duration // between steps: masks that were left and the choice of tokens
 
 	// inStep are the sequences of the running step; when the contexts of all
 	// of them have ended, the step is aborted.
@@ -409,10 +412,12 @@ func (e *engine) step() {
 	if !e.running[0].solo {
 		e.pace.done(e.batch.len(), took)
 	}
+	began = time.Now()
 	e.finishMasks()
 	for _, s := range e.running {
 		e.decoded(s, took)
 	}
+	e.choosing += time.Since(began)
 }
 
 // failed ends what ran in a step that failed.
@@ -475,8 +480,32 @@ func (e *engine) forget() {
 	}
 }
 
+// guess takes the likeliest token of all for the next one where the matcher
+// allows it: for a greedy answer that is the token a mask would have led to,
+// and asking about one token costs a fraction of a mask.
+func (e *engine) guess(s *sequence) {
+	if e.cfg.Without.Guess || s.thinking != noThought || !s.sampler.greedy() {
+		return
+	}
+	began := time.Now()
+	id, err := e.cells.sample(s.row, nil, &s.sampler)
+	s.stats.Sample += time.Since(began)
+	// Tokens that are more than their text are left to the mask.
+	if err != nil || e.tokens.special[id] || e.ends(id) || e.barred != nil && e.barred[id/32]>>(id%32)&1 == 1 {
+		return
+	}
+	began = time.Now()
+	s.guessed, s.guess = s.matcher.Allows(uint32(id)), id
+	s.stats.Mask += time.Since(began)
+}
+
 // choose picks the next token of a sequence from the step's logits.
 func (e *engine) choose(s *sequence) {
+	if s.guessed {
+		s.guessed = false
+		e.chosen(s, s.guess)
+		return
+	}
 	s.allowed()
 	if s.maskErr != nil {
 		if s.ctx.Err() != nil {
@@ -511,6 +540,11 @@ func (e *engine) choose(s *sequence) {
 	if e.onChoice != nil {
 		e.onChoice(s, id, e.cells.margin(s.row, mask, id))
 	}
+	e.chosen(s, id)
+}
+
+// chosen goes on with the next token of a sequence.
+func (e *engine) chosen(s *sequence, id int32) {
 	if !s.answered {
 		s.answered = true
 		s.stats.FirstToken = time.Since(s.start)
@@ -555,11 +589,20 @@ func (e *engine) startMasks() bool {
 // has begun, cost the step more than a few masks do.
 const shareMasks = time.Millisecond
 
-// finishMasks computes the masks that are still to do, on two cores where
-// they take long.
+// finishMasks computes the masks that are still to do and that no guess saves,
+// on two cores where they take long.
 func (e *engine) finishMasks() {
 	if !e.listMasks() {
 		return
+	}
+	if e.onChoice == nil { // who watches choices wants to know what else was allowed
+		for _, s := range e.todo {
+			e.guess(s)
+		}
+		e.todo = slices.DeleteFunc(e.todo, func(s *sequence) bool { return s.guessed })
+		if len(e.todo) == 0 {
+			return
+		}
 	}
 	n := len(e.todo)
 	share := n > 1 && time.Duration(n)*e.maskCost >= shareMasks && !e.cfg.Without.MaskOverlap
@@ -597,6 +640,7 @@ func (e *engine) workMasks() {
 			return
 		}
 		e.todo[i].allowed()
+		e.masksMade.Add(1)
 	}
 }
 

@@ -41,6 +41,8 @@ type sequence struct {
 	mask     []uint32
 	masked   bool // mask is that of the next token
 	maskErr  error
+	guess    int32 // the next token where guessed is true
+	guessed  bool
 	forced   []uint32 // buffer
 	// marks are the special tokens that are parts of a call, and of its text.
 	marks map[int32]bool

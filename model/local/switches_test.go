@@ -3,6 +3,8 @@
 package local
 
 import (
+	"runtime"
+	"slices"
 	"testing"
 
 	"agentgraph/model"
@@ -42,6 +44,32 @@ func TestSwitchesKeepAnswers(t *testing.T) {
 				t.Errorf("%s: %q, with all on %q", s.name, texts[i], want[i])
 			}
 		}
+	}
+}
+
+// TestGuessesChangeNothing: a greedy answer that asks about its likeliest token
+// first is the answer that a mask for every token gives, for all kinds.
+func TestGuessesChangeNothing(t *testing.T) {
+	run := func(w Without) (texts []string, masks int) {
+		m, err := open(Config{Path: testModel(t), Context: 1024, Threads: runtime.GOMAXPROCS(0), Without: w})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		for _, r := range requests(t) {
+			r.Sampling = model.Sampling{MaxTokens: 60}
+			r.Solo = true
+			texts = append(texts, generate(t, m, r).Text)
+		}
+		return texts, int(m.engine.masksMade.Load())
+	}
+	want, all := run(Without{Guess: true})
+	got, few := run(Without{})
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nwith masks alone %q", got, want)
+	}
+	if few*2 > all {
+		t.Errorf("%d masks were computed, %d without guesses", few, all)
 	}
 }
 
