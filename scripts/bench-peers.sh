@@ -20,9 +20,10 @@ venv() { # venv NAME PACKAGES…
 	rm -rf "${peers:?}/$name"
 	python3 -m venv "$peers/$name"
 	# Built by GCC 12 on a CPU with AMX, llama-cpp-python dies with an illegal
-	# instruction; the header mends that and, with the define, nothing else.
+	# instruction; the header mends that and, with the define, nothing else. A
+	# wheel that pip has kept may lack it.
 	CPLUS_INCLUDE_PATH=$root/native/compat CXXFLAGS=-DAGENTGRAPH_TILES_ONLY \
-		CMAKE_ARGS="-DGGML_NATIVE=ON" "$peers/$name/bin/pip" install --quiet --no-binary llama-cpp-python "$@" && touch "$peers/$name/ready"
+		CMAKE_ARGS="-DGGML_NATIVE=ON" "$peers/$name/bin/pip" install --quiet --no-cache-dir --no-binary llama-cpp-python "$@" && touch "$peers/$name/ready"
 }
 venv llamacpp llama-cpp-python==0.3.36 jsonschema
 venv mistralrs mistralrs==0.9.5 jsonschema || say "mistral.rs cannot be installed here; it is left out"
