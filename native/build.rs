@@ -27,8 +27,18 @@ fn main() {
 
 /// The source folder of llama.cpp inside the crate that builds it.
 fn llama_cpp() -> PathBuf {
+    let target = std::env::var("TARGET").expect("TARGET is set for build scripts");
     let out = Command::new(std::env::var("CARGO").expect("CARGO is set for build scripts"))
-        .args(["metadata", "--format-version", "1", "--locked", "--offline"])
+        // Of other platforms nothing need be there.
+        .args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--locked",
+            "--offline",
+            "--filter-platform",
+            &target,
+        ])
         .output()
         .expect("cargo metadata runs");
     assert!(
