@@ -16,8 +16,10 @@ fn main() {
         .include(ggml.join("src/ggml-cpu"))
         // Warnings of llama.cpp's headers are not ours to mend.
         .warnings(false);
-    // As llama.cpp's own kernels are built.
-    if std::env::var("CARGO_CFG_TARGET_ARCH").as_deref() == Ok("x86_64") {
+    // For this CPU only where the rest is: flags are parted by 0x1f.
+    let flags = std::env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    let here = flags.contains("target-cpu=native");
+    if here && std::env::var("CARGO_CFG_TARGET_ARCH").as_deref() == Ok("x86_64") {
         b.flag_if_supported("-march=native");
     }
     b.compile("agentgraph_kernels");

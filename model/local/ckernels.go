@@ -21,6 +21,11 @@ type attentionShape struct {
 	scale                             float32
 }
 
+// kernelRuns are how often our kernels ran so far; -1: not made for this CPU.
+func kernelRuns() (attention, fewRows int64) {
+	return int64(C.ag_attention_runs()), int64(C.ag_few_rows_runs())
+}
+
 // attention computes one attention, for tests of the kernels. Queries are
 // [heads][rows][size], keys and values [keyHeads][keys][size], the mask
 // [rows][keys], the result [rows][heads][size].

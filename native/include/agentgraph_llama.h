@@ -128,6 +128,8 @@ typedef struct ag_attention_shape {
   float scale;
 } ag_attention_shape;
 
+int64_t ag_attention_runs(void);
+int64_t ag_few_rows_runs(void);
 int32_t ag_attention_check(const ag_attention_shape *shape, const float *q, const float *k, const float *v,
                            const float *mask, float *out);
 

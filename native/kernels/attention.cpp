@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cfloat>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 
 #ifdef AG_KERNELS
@@ -33,6 +34,7 @@ constexpr int kAhead     = 12;  // values that are asked for ahead
 constexpr int kEnough    = 16;  // units of work that need not be divided by keys
 
 std::atomic<bool> enabled{ true };
+std::atomic<long> runs{ 0 };
 
 struct Shape {
     int    rows, heads, key_heads, keys, size; // size: numbers in a head
@@ -345,6 +347,9 @@ class Traits : public ggml::cpu::tensor_traits {
         return true;
     }
     bool compute_forward(ggml_compute_params * params, ggml_tensor * op) override {
+        if (params->ith == 0) {
+            runs.fetch_add(1, std::memory_order_relaxed);
+        }
         Task(params, op).run();
         return true;
     }
@@ -377,8 +382,14 @@ extern "C" void ag_attention_enable(int on) {
     enabled.store(on != 0, std::memory_order_relaxed);
 }
 
+// How often it ran, for tests; -1: not made for this CPU.
+extern "C" int64_t ag_attention_runs(void) {
+    return runs.load(std::memory_order_relaxed);
+}
+
 #else
 
+extern "C" int64_t ag_attention_runs(void) { return -1; }
 extern "C" void ag_attention_register(void) {}
 extern "C" void ag_attention_enable(int) {}
 

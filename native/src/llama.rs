@@ -359,7 +359,7 @@ pub struct ag_context_params {
     /// How long the threads look for the next step before they sleep, 0 to
     /// 100 as ggml counts; -1: threads are made anew for every step.
     pub poll: i32,
-    /// 1: our kernel for the attention of few rows, where it fits.
+    /// 1: our kernel for attention, where it fits.
     pub own_kernels: i32,
 }
 
