@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	connectTimeout = 60 * time.Second // npx may have to fetch the server first
-	closeTimeout   = 2 * time.Second
+	connectTimeout = 60 * time.Second       // npx may have to fetch the server first
+	closeTimeout   = 600 * time.Millisecond // twice: before and after SIGTERM; a command that is told to end has 1.5 s
 	maxServerTools = 256
 )
 

@@ -10,8 +10,7 @@ import (
 	"agentgraph/model/plugin"
 )
 
-// openPlugin asks the plug-in what it is. It waits for no caller's context:
-// others may wait for the same model, and the question has a bound.
+// openPlugin asks the plug-in what it is.
 func openPlugin(ctx context.Context, spec agents.ModelSpec) (model.Model, error) {
 	m, err := plugin.Open(ctx, pluginConfig(spec))
 	if err != nil {

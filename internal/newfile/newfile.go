@@ -57,6 +57,11 @@ func (f *File) Commit() error {
 	if err := name(f.file.Name(), f.path); err != nil {
 		return about(f.path, err)
 	}
+	// The name, too; not every file system can do it.
+	if dir, err := os.Open(filepath.Dir(f.path)); err == nil {
+		_ = dir.Sync()
+		_ = dir.Close()
+	}
 	return nil
 }
 

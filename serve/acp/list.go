@@ -98,12 +98,15 @@ func (s *server) keep(sess *session, rec *record.Record) {
 	sess.mu.Lock()
 	now := store.Session{Cwd: sess.cwd, Mode: string(sess.mode)}
 	changed := now != sess.kept
-	sess.kept = now
 	sess.mu.Unlock()
 	if !changed {
 		return
 	}
 	if err := s.cfg.Service.KeepSession(string(sess.id), now); err != nil {
 		s.warn(err)
+		return
 	}
+	sess.mu.Lock()
+	sess.kept = now
+	sess.mu.Unlock()
 }

@@ -96,7 +96,7 @@ func readServers(list []json.RawMessage, cwd string) ([]*clientServer, error) {
 			}
 			m.cfg.MCP.URL, m.cfg.MCP.Given = p.URL, p.Headers
 		default:
-			return nil, wrong("type: the transport %q is none of stdio and http, which mcpCapabilities announces", agents.Printable(p.Type))
+			return nil, wrong("type: the transport is none of stdio and http, which mcpCapabilities announces")
 		}
 		servers = append(servers, m)
 	}
@@ -124,6 +124,9 @@ type clientServer struct {
 	tried  time.Time
 	told   bool // the client knows of failed
 }
+
+// errEnded is what a server comes to whose session was closed, or set up anew.
+var errEnded = errors.New("the session has ended or has other servers now")
 
 func (m *clientServer) start(warn func(error)) {
 	m.warn = warn
@@ -179,6 +182,8 @@ func (m *clientServer) offers(ctx context.Context, policy tools.Policy) (offers 
 	select {
 	case m.one <- struct{}{}:
 		defer func() { <-m.one }()
+	case <-m.ctx.Done():
+		return nil, false, errEnded
 	case <-ctx.Done():
 		return nil, false, ctx.Err()
 	}
@@ -237,12 +242,16 @@ func (s *server) connected(ctx context.Context, servers []*clientServer) []serve
 		st := serverStatus{Name: m.name}
 		select {
 		case <-m.ready:
-			m.one <- struct{}{}
-			st.Tools = m.names
-			if m.failed != nil {
-				st.Error = m.failed.Error()
+			select {
+			case m.one <- struct{}{}:
+				st.Tools = m.names
+				if m.failed != nil {
+					st.Error = m.failed.Error()
+				}
+				<-m.one
+			case <-m.ctx.Done():
+				st.Error = errEnded.Error()
 			}
-			<-m.one
 		default:
 			st.Connecting = true
 		}

@@ -112,6 +112,10 @@ type sessionParams struct {
 // those it had, and returns what came of them as metadata.
 func (s *server) setUp(ctx context.Context, sess *session, cwd string, servers []*clientServer) (map[string]any, error) {
 	s.mu.Lock()
+	if s.sessions[sess.id] != sess {
+		s.mu.Unlock()
+		return nil, noSession(sess.id) // closed meanwhile
+	}
 	old, n := sess.servers, len(servers)
 	for _, other := range s.sessions {
 		if other != sess {

@@ -56,7 +56,7 @@ const (
 	headerTime   = 10 * time.Second
 	idleTime     = 2 * time.Minute
 	sessionIdle  = time.Hour
-	shutdownTime = 2 * time.Second
+	shutdownTime = time.Second
 )
 
 // Listen opens an address that this server may use: of loopback, unless
