@@ -706,10 +706,21 @@ pub unsafe extern "C" fn ag_logprobs(
 
 fn best_of(logits: &[f32], base: usize, best: &mut (f32, i32), seen: &mut bool) {
     *seen |= !logits.is_empty();
-    // A first pass without branches finds whether this stretch matters.
-    let top = logits
+    // A first pass without branches finds whether this stretch matters, in
+    // lanes, so that no comparison waits for the one before.
+    let higher = |a: f32, b: f32| if b > a { b } else { a };
+    let mut lanes = [f32::NEG_INFINITY; 32];
+    let parts = logits.chunks_exact(lanes.len());
+    let rest = parts.remainder();
+    for part in parts {
+        for (lane, &l) in lanes.iter_mut().zip(part) {
+            *lane = higher(*lane, l);
+        }
+    }
+    let top = lanes
         .iter()
-        .fold(f32::NEG_INFINITY, |m, &l| if l > m { l } else { m });
+        .chain(rest)
+        .fold(f32::NEG_INFINITY, |m, &l| higher(m, l));
     if top > best.0 {
         if let Some(i) = logits.iter().position(|&l| l == top) {
             *best = (top, (base + i) as i32);
