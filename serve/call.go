@@ -104,7 +104,7 @@ func (s *Service) Respond(ctx context.Context, c Call) (*record.Record, error) {
 		}
 		unlock, err := thread.Lock(ctx)
 		if err != nil && ctx.Err() != nil {
-			return s.ended(ctx, req, names[0]), nil
+			return turn.Ended(ctx, s.unopened(req, names[0])), nil
 		}
 		if err != nil {
 			return nil, err
@@ -124,7 +124,7 @@ func (s *Service) Respond(ctx context.Context, c Call) (*record.Record, error) {
 			}})
 		}
 		if rec = turn.RunFirst(ctx, req, sources, turn.Run); rec.Outcome == nil && ctx.Err() != nil {
-			rec = s.ended(ctx, req, names[0])
+			rec = turn.Ended(ctx, s.unopened(req, names[0]))
 		}
 	}
 	if err := remember(rec); err != nil {

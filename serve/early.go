@@ -21,21 +21,12 @@ func (s *Service) earlyRefusal(ctx context.Context, req *turn.Request, name stri
 	if _, err := constraint.Compile(*req.Spec, req.ConstraintOptions); err == nil {
 		return nil
 	}
-	early := *req
 	// No model is opened: the turn is refused anyway.
-	early.Model = s.absent(name)
-	return turn.Run(ctx, &early)
+	return turn.Run(ctx, s.unopened(req, name))
 }
 
-// ended is the record of a call that was over before its model was asked.
-func (s *Service) ended(ctx context.Context, req *turn.Request, name string) *record.Record {
-	early := *req
-	early.Model = s.absent(name)
-	return turn.Ended(ctx, &early)
-}
-
-// absent stands for a model that is not opened.
-func (s *Service) absent(name string) model.Model {
+// unopened is the request with what stands for a model that is not opened.
+func (s *Service) unopened(req *turn.Request, name string) *turn.Request {
 	id := model.Identity{Name: filepath.Base(name)}
 	if spec, err := s.ModelSpec(name); err == nil {
 		id.Name = filepath.Base(spec.GGUF + spec.Script)
@@ -43,5 +34,7 @@ func (s *Service) absent(name string) model.Model {
 			id.Alias = spec.Name
 		}
 	}
-	return model.Absent{Who: id, Why: errors.New("not loaded")}
+	early := *req
+	early.Model = model.Absent{Who: id, Why: errors.New("not loaded")}
+	return &early
 }

@@ -118,14 +118,11 @@ func (r *Request) unopened(ctx context.Context, err error) *record.Record {
 	return Refuse(r, e)
 }
 
-// Ended is the record of a turn whose context ended before its model was asked.
+// Ended is the record of a turn whose context ended before its model was asked;
+// req.Model may be a model.Absent.
 func Ended(ctx context.Context, req *Request) *record.Record {
 	status := ended(ctx, &model.Error{Kind: model.Cancelled})
-	this := *req
-	if this.Model == nil {
-		this.Model = model.Absent{Why: notOpened}
-	}
-	return this.unasked(record.Outcome{Status: status}, newRun(&this).endedError(status, true))
+	return req.unasked(record.Outcome{Status: status}, newRun(req).endedError(status, true))
 }
 
 // failed is the record of an attempt that did not come as far as its model.
