@@ -258,7 +258,7 @@ func (s *Store) writeSource(sum, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	if err := writeFile(path, []byte(text)); err != nil {
+	if err := writeFile(path, []byte(text), 0o644); err != nil {
 		return err
 	}
 	s.learn(sum, len(text))

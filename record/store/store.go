@@ -97,7 +97,7 @@ func (s *Store) Write(id string, r *record.Record) (string, error) {
 		}
 	}
 	path := s.Path(id)
-	if err := writeFile(path, b); err != nil {
+	if err := writeFile(path, b, 0o644); err != nil {
 		return "", err
 	}
 	return path, nil
@@ -234,7 +234,7 @@ func readBounded(path string, max int64) ([]byte, error) {
 }
 
 // writeFile puts data at path, replacing what is there, or changes nothing.
-func writeFile(path string, data []byte) (err error) {
+func writeFile(path string, data []byte, mode os.FileMode) (err error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, tempPrefix+"*"+tempSuffix)
 	if err != nil {
@@ -249,7 +249,7 @@ func writeFile(path string, data []byte) (err error) {
 	if _, err = f.Write(data); err != nil {
 		return err
 	}
-	if err = f.Chmod(0o644); err != nil {
+	if err = f.Chmod(mode); err != nil {
 		return err
 	}
 	if err = f.Sync(); err != nil {

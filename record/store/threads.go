@@ -104,20 +104,5 @@ func (t *Thread) KeepSession(s Session) error {
 	if err != nil {
 		return err
 	}
-	path := t.sessionPath()
-	f, err := os.CreateTemp(filepath.Dir(path), ".session-*.tmp") // of mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(b, '\n'))
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
+	return writeFile(t.sessionPath(), append(b, '\n'), 0o600)
 }
