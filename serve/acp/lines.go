@@ -162,11 +162,7 @@ func (l *lines) check(m frame.Message) *frame.Fault {
 		Error   *acp.RequestError
 	}
 	if err := json.Unmarshal(m.Line, &whole); err != nil {
-		f := &frame.Fault{Code: frame.InvalidRequest, Reason: "a member has a type that the protocol does not know"}
-		if m.Kind == frame.Request {
-			f.ID = m.ID
-		}
-		return f
+		return m.Mistyped()
 	}
 	if m.Kind != frame.Request {
 		return nil

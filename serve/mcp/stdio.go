@@ -108,11 +108,7 @@ func (c *stdioConn) next() (jsonrpc.Message, error) {
 func (c *stdioConn) decode(m frame.Message) (jsonrpc.Message, *frame.Fault) {
 	msg, err := jsonrpc.DecodeMessage(m.Line)
 	if err != nil {
-		f := &frame.Fault{Code: frame.InvalidRequest, Reason: "a member has a type that the protocol does not know"}
-		if m.Kind == frame.Request {
-			f.ID = m.ID
-		}
-		return nil, f
+		return nil, m.Mistyped()
 	}
 	if m.Kind != frame.Request {
 		return msg, nil

@@ -71,6 +71,15 @@ func (f *Fault) Response() []byte {
 	return b
 }
 
+// Mistyped is the fault of a message that the protocol's own reader refuses.
+func (m Message) Mistyped() *Fault {
+	f := &Fault{Code: InvalidRequest, Reason: "a member has a type that the protocol does not know"}
+	if m.Kind == Request {
+		f.ID = m.ID
+	}
+	return f
+}
+
 // read makes a message of a line.
 func read(line []byte) Message {
 	if !utf8.Valid(line) {
