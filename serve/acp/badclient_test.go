@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"agentgraph/serve/acp"
+	"agentgraph/serve/internal/frame/frametest"
 )
 
 // Each line that is no message has one answer, and the session goes on.
@@ -136,12 +137,12 @@ func TestLastAnswers(t *testing.T) {
 {"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/tmp","mcpServers":[]}}
 {"jsonrpc":"2.0","id":3,"method":"session/list"}
 what?`)
-		var out lockedBuffer
+		var out frametest.Output
 		if err := acp.Serve(t.Context(), acp.Config{Service: svc}, in, &out); err != nil {
 			t.Fatal(err)
 		}
 		for _, id := range []string{"1", "2", "3", "null"} {
-			if all := out.text(); !strings.Contains(all, `"id":`+id+`,`) {
+			if all := out.Text(); !strings.Contains(all, `"id":`+id+`,`) {
 				t.Fatalf("%s is not answered: %s", id, all)
 			}
 		}

@@ -3,40 +3,15 @@ package acp_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"strings"
-	"sync"
+	"io"
 	"testing"
-	"time"
 
 	"agentgraph/agents"
 	"agentgraph/model/script"
 	"agentgraph/serve"
 	"agentgraph/serve/acp"
+	"agentgraph/serve/internal/frame/frametest"
 )
-
-// lockedBuffer keeps what is written until it is read.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	b    bytes.Buffer
-	over bool
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.over {
-		return len(p), nil // nobody reads it any more
-	}
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) text() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.over = true
-	return l.b.String()
-}
 
 // Whatever a client sends, the conversation ends with its input, and each line
 // of the answers is one message.
@@ -64,20 +39,8 @@ func FuzzServe(f *testing.F) {
 		if bytes.Contains(in, []byte("command")) && !bytes.Contains(in, []byte(`"command":""`)) || bytes.Contains(bytes.ToLower(in), []byte(`"url"`)) || bytes.ContainsRune(in, '\\') {
 			t.Skip() // no program and no server is to be made up
 		}
-		var out lockedBuffer
-		ended := make(chan error, 1)
-		go func() {
-			ended <- acp.Serve(context.Background(), acp.Config{Service: svc}, bytes.NewReader(in), &out)
-		}()
-		select {
-		case <-ended:
-		case <-time.After(patience):
-			t.Fatal("it does not end")
-		}
-		for _, line := range strings.Split(strings.TrimSpace(out.text()), "\n") {
-			if line != "" && !json.Valid([]byte(line)) {
-				t.Fatalf("not a message: %q", line)
-			}
-		}
+		frametest.Ends(t, in, patience, func(in io.Reader, out io.Writer) error {
+			return acp.Serve(context.Background(), acp.Config{Service: svc}, in, out)
+		})
 	})
 }

@@ -1,11 +1,8 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"strings"
-	"sync"
+	"io"
 	"testing"
 	"time"
 
@@ -13,34 +10,12 @@ import (
 	"agentgraph/model"
 	"agentgraph/model/script"
 	"agentgraph/serve"
+	"agentgraph/serve/internal/frame/frametest"
 )
 
 type oneModel struct{ m model.Model }
 
 func (o oneModel) Model(context.Context, string) (model.Model, error) { return o.m, nil }
-
-// kept keeps what is written until it is read.
-type kept struct {
-	mu   sync.Mutex
-	b    bytes.Buffer
-	over bool
-}
-
-func (k *kept) Write(p []byte) (int, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.over {
-		return len(p), nil // nobody reads it any more
-	}
-	return k.b.Write(p)
-}
-
-func (k *kept) text() string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.over = true
-	return k.b.String()
-}
 
 // Whatever a client sends, the conversation ends with its input, and each line
 // of the answers is one message.
@@ -66,20 +41,8 @@ func FuzzServeStdio(f *testing.F) {
 	}
 	f.Cleanup(func() { svc.Close() })
 	f.Fuzz(func(t *testing.T, in []byte) {
-		var out kept
-		ended := make(chan error, 1)
-		go func() {
-			ended <- New(Config{Service: svc, Version: "0"}).ServeStdio(context.Background(), bytes.NewReader(in), &out)
-		}()
-		select {
-		case <-ended:
-		case <-time.After(time.Minute):
-			t.Fatal("it does not end")
-		}
-		for _, line := range strings.Split(strings.TrimSpace(out.text()), "\n") {
-			if line != "" && !json.Valid([]byte(line)) {
-				t.Fatalf("not a message: %q", line)
-			}
-		}
+		frametest.Ends(t, in, time.Minute, func(in io.Reader, out io.Writer) error {
+			return New(Config{Service: svc, Version: "0"}).ServeStdio(context.Background(), in, out)
+		})
 	})
 }
