@@ -34,6 +34,9 @@ const (
 	maxRetries    = 2
 	maxWait       = time.Minute
 	maxRedirects  = 3
+	// idleTimeout is below the five seconds after which llama.cpp's server,
+	// uvicorn (vLLM, SGLang) and Node close a connection.
+	idleTimeout = 4 * time.Second
 )
 
 // client sends requests below one address.
@@ -54,7 +57,7 @@ func newHTTPClient(cfg Config, u *url.URL) (*http.Client, error) {
 			DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
 			TLSHandshakeTimeout: dialTimeout,
 			MaxIdleConnsPerHost: cfg.Parallel,
-			IdleConnTimeout:     90 * time.Second,
+			IdleConnTimeout:     idleTimeout,
 			ForceAttemptHTTP2:   true,
 			TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
 
@@ -132,7 +135,7 @@ func newClient(m *Model, c *http.Client, base *url.URL) *client {
 	opts := []option.RequestOption{
 		option.WithBaseURL(base.String()), option.WithHTTPClient(c), option.WithMaxRetries(0),
 		option.WithHeader("User-Agent", "agentgraph"),
-		option.WithMiddleware(withoutMachine, repeatable),
+		option.WithMiddleware(withoutMachine, resend),
 	}
 	u, _ := CheckURL(m.cfg.URL)
 	for key, values := range u.Query() {
@@ -161,13 +164,31 @@ func withoutMachine(req *http.Request, next option.MiddlewareNext) (*http.Respon
 	return next(req)
 }
 
-// repeatable lets net/http send a request again, once, on a new connection,
-// where a connection that was kept open turns out to be closed by the server.
-// Servers close theirs after a few seconds (llama.cpp's after five), which no
-// client can see in time. The header is not sent: it has no value.
-func repeatable(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-	req.Header["Idempotency-Key"] = []string{}
-	return next(req)
+// resend sends a request again, on another connection, where one that was kept
+// open turns out to be closed by the server before a byte of an answer came.
+// Servers close theirs after a few seconds or, as llama.cpp's does, after each
+// stream, which no client can see in time. net/http repeats only some of these
+// requests: none whose body was under way. A new connection is used once.
+func resend(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+	ctx := req.Context()
+	for {
+		var kept, answered atomic.Bool
+		resp, err := next(req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+			GotConn:              func(c httptrace.GotConnInfo) { kept.Store(c.Reused) },
+			GotFirstResponseByte: func() { answered.Store(true) },
+		})))
+		if err == nil || !kept.Load() || answered.Load() || ctx.Err() != nil {
+			return resp, err
+		}
+		if req.Body != nil && req.Body != http.NoBody {
+			if req.GetBody == nil {
+				return resp, err
+			}
+			if req.Body, err = req.GetBody(); err != nil {
+				return nil, err
+			}
+		}
+	}
 }
 
 // sent follows how far a request gets.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -307,5 +308,47 @@ func TestKeptConnectionIsClosed(t *testing.T) {
 	}
 	if got := len(f.completions()); got != 3+2+2 {
 		t.Errorf("%d requests were made", got)
+	}
+}
+
+// The same where the body is under way as the connection closes.
+func TestKeptConnectionIsClosedUnderTheBody(t *testing.T) {
+	var mu sync.Mutex
+	seen := map[string]int{}
+	closed := 0
+	f := newFake(t, says("Yes"))
+	serve := f.Config.Handler
+	f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		seen[r.RemoteAddr]++
+		late := seen[r.RemoteAddr] > 1
+		mu.Unlock()
+		if !late {
+			serve.ServeHTTP(w, r)
+			return
+		}
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		mu.Lock()
+		closed++
+		mu.Unlock()
+		// Whoever still writes gets an error.
+		_ = conn.(*net.TCPConn).SetLinger(0)
+		_ = conn.Close()
+	})
+	m := f.open(t)
+	q := question(nil)
+	// More than the buffers of a connection hold.
+	q.Messages[len(q.Messages)-1].Content = strings.Repeat("Is it so? ", 1<<20)
+	for i := range 5 {
+		if resp, err := m.Generate(context.Background(), q); err != nil || resp.Text != "Yes" {
+			t.Fatalf("call %d: %v", i, err)
+		}
+	}
+	if closed == 0 {
+		t.Error("no connection was kept")
 	}
 }
