@@ -59,8 +59,8 @@ func TestElicitation(t *testing.T) {
 				if list, err := svc.Waiting(); err != nil || len(list) != 0 {
 					t.Errorf("still waiting: %+v, %v", list, err)
 				}
-				if len(s.rounds.calls) != 0 {
-					t.Errorf("%d calls are kept", len(s.rounds.calls))
+				if len(s.rounds.calls) != 0 || s.rounds.begun != 0 {
+					t.Errorf("%d calls are kept, %d places taken", len(s.rounds.calls), s.rounds.begun)
 				}
 			})
 		}
@@ -81,22 +81,9 @@ func TestElicitationOrApprove(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := asked(t, s, ways[0], answer)
-			answered := make(chan result, 1)
 			ctx := within(t)
-			go func() {
-				res, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "respond", Arguments: json.RawMessage(`{"prompt":"look"}`)})
-				if err != nil {
-					t.Error(err)
-					close(answered)
-					return
-				}
-				answered <- takeApart(t, res)
-			}()
-			var list struct{ Waiting []struct{ ID string } }
-			for len(list.Waiting) == 0 && ctx.Err() == nil {
-				decode(t, c.call(ctx, "approve", `{}`), &list)
-			}
-			c.call(ctx, "approve", `{"id":"`+list.Waiting[0].ID+`"}`)
+			answered := c.later(ctx, "respond", `{"prompt":"look"}`)
+			c.call(ctx, "approve", `{"id":"`+c.waiting(ctx).ID+`"}`)
 			has(t, (<-answered).text, "I looked")
 		})
 	}
@@ -121,6 +108,46 @@ func TestElicitationInTime(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("the question was not taken back")
 	}
+}
+
+// Clients may ask about so many calls at once; those of others wait for approve.
+func TestRoundsAreBounded(t *testing.T) {
+	s, svc := lookingServer(t)
+	asks := make(chan chan *sdk.ElicitResult)
+	c := asked(t, s, ways[1], func(ctx context.Context, _ *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+		answer := make(chan *sdk.ElicitResult)
+		asks <- answer
+		return <-answer, nil
+	})
+	ctx := within(t)
+	var answered []<-chan result
+	var forms []chan *sdk.ElicitResult
+	for range maxRounds {
+		answered = append(answered, c.later(ctx, "respond", `{"prompt":"look"}`))
+		forms = append(forms, <-asks)
+	}
+	last := c.later(ctx, "respond", `{"prompt":"look"}`)
+	for {
+		list, err := svc.Waiting()
+		must(t, err)
+		if len(list) == maxRounds+1 {
+			must(t, svc.Decide(list[maxRounds].ID, true))
+			break
+		}
+	}
+	select {
+	case r := <-last:
+		has(t, r.text, "I looked")
+	case <-asks:
+		t.Fatal("one client too many is asked")
+	}
+	for i, form := range forms {
+		form <- &sdk.ElicitResult{Action: "accept", Content: map[string]any{"allow": true}}
+		has(t, (<-answered[i]).text, "I looked")
+	}
+	r := c.later(ctx, "respond", `{"prompt":"look"}`)
+	(<-asks) <- &sdk.ElicitResult{Action: "accept", Content: map[string]any{"allow": true}}
+	has(t, (<-r).text, "I looked")
 }
 
 func TestQuestionIsBounded(t *testing.T) {

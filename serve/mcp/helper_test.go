@@ -154,6 +154,37 @@ func (c *client) call(ctx context.Context, name, args string) result {
 	return takeApart(c.t, res)
 }
 
+// later makes a call in the background. Its result comes once; none where it
+// failed.
+func (c *client) later(ctx context.Context, name, args string) <-chan result {
+	answered := make(chan result, 1)
+	go func() {
+		defer close(answered)
+		res, err := c.CallTool(ctx, &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(args)})
+		if err != nil {
+			c.t.Error(err)
+			return
+		}
+		answered <- takeApart(c.t, res)
+	}()
+	return answered
+}
+
+// waiting is the first call of a tool that waits for a decision.
+func (c *client) waiting(ctx context.Context) (call struct{ ID, Tool string }) {
+	c.t.Helper()
+	var list struct {
+		Waiting []struct{ ID, Tool string }
+	}
+	for len(list.Waiting) == 0 {
+		if ctx.Err() != nil {
+			c.t.Fatal("no call waits")
+		}
+		decode(c.t, c.call(ctx, "approve", `{}`), &list)
+	}
+	return list.Waiting[0]
+}
+
 func takeApart(t *testing.T, res *sdk.CallToolResult) result {
 	t.Helper()
 	r := result{failed: res.IsError}

@@ -30,10 +30,31 @@ const (
 	keepResult = 10 * time.Minute
 )
 
-// rounds are those calls, by their states.
+// rounds are those calls: how many there are, and those that wait for their
+// client, by their states.
 type rounds struct {
 	mu    sync.Mutex
+	begun int
 	calls map[string]*roundsCall
+}
+
+// begin takes one of the places; false where there is none.
+func (r *rounds) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.begun >= maxRounds {
+		return false
+	}
+	r.begun++
+	return true
+}
+
+// end gives a place back, once the client has its result or will not come for
+// it.
+func (r *rounds) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.begun--
 }
 
 type roundsCall struct {
@@ -54,14 +75,11 @@ type clientAsk struct {
 	allowed chan bool // one
 }
 
-// byRounds reports a client that is asked in this way. Where too many have a
-// question already, the tool approve alone decides.
+// byRounds reports a client that is asked in this way, and takes a place for
+// its call. Where too many have one already, the tool approve alone decides.
 func (s *Server) byRounds(session *sdk.ServerSession) bool {
 	p := session.InitializeParams()
-	s.rounds.mu.Lock()
-	n := len(s.rounds.calls)
-	s.rounds.mu.Unlock()
-	return p != nil && p.ProtocolVersion >= noServerRequests && showsForms(p) && n < maxRounds
+	return p != nil && p.ProtocolVersion >= noServerRequests && showsForms(p) && s.rounds.begin()
 }
 
 // respondInRounds begins a turn that may have questions.
@@ -105,6 +123,7 @@ func (s *Server) wait(ctx context.Context, rc *roundsCall, p *progress) (*sdk.Ca
 	defer p.end()
 	select {
 	case <-rc.over:
+		s.rounds.end()
 		return respondResult(rc.rec, rc.err)
 	case a := <-rc.asks:
 		rc.open = a
@@ -115,6 +134,7 @@ func (s *Server) wait(ctx context.Context, rc *roundsCall, p *progress) (*sdk.Ca
 	case <-ctx.Done():
 		rc.cancel()
 		<-rc.over // so that the thread is free when the client is told
+		s.rounds.end()
 		return nil, ctx.Err()
 	}
 }
@@ -133,8 +153,12 @@ func (r *rounds) keep(rc *roundsCall) (state string) {
 		<-rc.over
 		time.AfterFunc(keepResult, func() {
 			r.mu.Lock()
+			_, waits := r.calls[state]
 			delete(r.calls, state)
 			r.mu.Unlock()
+			if waits {
+				r.end()
+			}
 		})
 	}()
 	return state

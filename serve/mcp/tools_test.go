@@ -309,30 +309,13 @@ func TestApprove(t *testing.T) {
 		{`"deny":false`, "approved", "I looked"},
 		{`"deny":true`, "denied", "policy_denied"},
 	} {
-		answered := make(chan result, 1)
 		ctx := within(t)
-		go func() {
-			res, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "respond", Arguments: json.RawMessage(`{"prompt":"look"}`)})
-			if err != nil {
-				t.Error(err)
-				close(answered)
-				return
-			}
-			answered <- takeApart(t, res)
-		}()
-		var list struct {
-			Waiting []struct{ ID, Tool string }
+		answered := c.later(ctx, "respond", `{"prompt":"look"}`)
+		waits := c.waiting(ctx)
+		if waits.Tool != "list_folder" {
+			t.Errorf("waiting: %+v", waits)
 		}
-		for len(list.Waiting) == 0 {
-			if ctx.Err() != nil {
-				t.Fatal("no call waits")
-			}
-			decode(t, c.call(ctx, "approve", `{}`), &list)
-		}
-		if list.Waiting[0].Tool != "list_folder" {
-			t.Errorf("waiting: %+v", list)
-		}
-		has(t, c.call(ctx, "approve", `{"id":"`+list.Waiting[0].ID+`",`+tt.args+`}`).text, `"decided":"`+tt.decided+`"`, `"waiting":[]`)
+		has(t, c.call(ctx, "approve", `{"id":"`+waits.ID+`",`+tt.args+`}`).text, `"decided":"`+tt.decided+`"`, `"waiting":[]`)
 		has(t, (<-answered).text, tt.text)
 	}
 }
