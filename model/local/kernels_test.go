@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"testing"
 )
@@ -141,14 +142,26 @@ func exactAttention(s attentionShape, q, k, v, mask []float32) []float64 {
 }
 
 // TestFewRowsAreExact: the products of few rows are those of llama.cpp's own
-// kernels, to the bit, whatever the number of rows.
+// kernels, to the bit, whatever the number of rows. The small model has Q4_1 and
+// Q8_0; as Q4_0 it is written anew.
 func TestFewRowsAreExact(t *testing.T) {
+	t.Run("Q4_1", func(t *testing.T) { fewRowsAreExact(t, testModel(t)) })
+	t.Run("Q4_0", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "q4_0.gguf")
+		if err := Requantize(testModel(t), path, Layouts[0], 2); err != nil {
+			t.Fatal(err)
+		}
+		fewRowsAreExact(t, path)
+	})
+}
+
+func fewRowsAreExact(t *testing.T, path string) {
 	type seen struct {
 		ids   []int32
 		probs []float32
 	}
 	run := func(kernels bool) (all []seen) {
-		w, err := loadWeights(testModel(t), loadOptions{repack: true, kernels: kernels})
+		w, err := loadWeights(path, loadOptions{repack: true, kernels: kernels})
 		if err != nil {
 			t.Fatal(err)
 		}

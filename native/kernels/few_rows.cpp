@@ -291,10 +291,8 @@ class Traits : public ggml::cpu::tensor_traits {
 
 } // namespace
 
-// Lets the weights of a loaded model meet the kernel above; returns of how many
-// tensors.
-extern "C" int ag_few_rows(llama_model * model) {
-    int n = 0;
+// Lets the weights of a loaded model meet the kernel above.
+extern "C" void ag_few_rows(llama_model * model) {
     for (const auto & [name, t] : llama_internal_get_tensor_map(model)) {
         if (!has_kernel(t->type) || !t->extra || !t->buffer || strcmp(ggml_backend_buffer_name(t->buffer), "AMX") != 0) {
             continue;
@@ -302,12 +300,8 @@ extern "C" int ag_few_rows(llama_model * model) {
         // All tensors of the layout share one object, which lives as long as
         // the program.
         static Traits traits((ggml::cpu::tensor_traits *) t->extra);
-        if (t->extra != &traits) {
-            t->extra = &traits;
-            n++;
-        }
+        t->extra = &traits;
     }
-    return n;
 }
 
 // How often it ran, for tests; -1: not made for this CPU.
@@ -321,8 +315,6 @@ extern "C" int64_t ag_few_rows_runs(void) {
     return -1;
 }
 
-extern "C" int ag_few_rows(llama_model *) {
-    return 0;
-}
+extern "C" void ag_few_rows(llama_model *) {}
 
 #endif

@@ -53,7 +53,7 @@ extern "C" {
     // kernels/ says what each does.
     fn ag_attention_register();
     fn ag_attention_enable(on: i32);
-    fn ag_few_rows(model: *mut sys::llama_model) -> i32;
+    fn ag_few_rows(model: *mut sys::llama_model);
 }
 
 pub(crate) fn init() {
