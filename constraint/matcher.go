@@ -68,6 +68,16 @@ func (m *Matcher) Allows(token uint32) bool {
 	return err == nil && n == 1
 }
 
+// Allowed is how many of the tokens, in order, the grammar would take. It is an
+// estimate: the mask decides about end tokens and the digits of numbers.
+func (m *Matcher) Allowed(tokens []uint32) int {
+	n, err := m.m.Count(tokens)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // holdEnd takes the end tokens out of a mask at a place where the answer may
 // not end: for a complement ("start: ~\"\"") llguidance 1.9.1 allows them there.
 // A mask of nothing but end tokens is left as it is; validation decides.

@@ -130,6 +130,7 @@ type Stats struct {
 	Queued, Prefill, Decode, Mask, Sample time.Duration
 	FirstToken                            time.Duration // from the start of the call
 	ForcedTokens                          int           // tokens the grammar left no choice about
+	DraftedTokens                         int           // tokens decoded before they were chosen
 	ReusedTokens                          int           // prompt tokens taken from an earlier prefill
 }
 

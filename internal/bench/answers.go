@@ -74,6 +74,7 @@ type Answer struct {
 	Prompt       int     `json:"prompt_tokens"`
 	Tokens       int     `json:"tokens"`
 	Forced       int     `json:"forced_tokens"`
+	Drafted      int     `json:"drafted_tokens"`
 	Reused       int     `json:"reused_tokens"`
 	// Valid is nil for free text.
 	Valid  *bool              `json:"valid"`
@@ -94,6 +95,7 @@ type Figures struct {
 	Prompt           int     `json:"prompt_tokens"`
 	Tokens           int     `json:"tokens"`
 	Forced           int     `json:"forced_tokens"`
+	Drafted          int     `json:"drafted_tokens"`
 	Reused           int     `json:"reused_tokens"`
 	Seconds          float64 `json:"seconds"`
 	AnswersPerSecond float64 `json:"answers_per_second"`
@@ -215,7 +217,7 @@ func (j *job) run(ctx context.Context, m model.Model, opt Options) {
 	j.out = Answer{
 		Task: j.task.Name, Seconds: time.Since(began).Seconds(), FirstTokenMS: ms(r.Stats.FirstToken),
 		Prompt: count(r.Usage.InputTokens), Tokens: count(r.Usage.OutputTokens),
-		Forced: r.Stats.ForcedTokens, Reused: r.Stats.ReusedTokens, Finish: r.Finish, Text: r.Text,
+		Forced: r.Stats.ForcedTokens, Drafted: r.Stats.DraftedTokens, Reused: r.Stats.ReusedTokens, Finish: r.Finish, Text: r.Text,
 	}
 }
 
@@ -242,6 +244,7 @@ func (f *Figures) add(j *job) {
 	f.Prompt += j.out.Prompt
 	f.Tokens += j.out.Tokens
 	f.Forced += j.out.Forced
+	f.Drafted += j.out.Drafted
 	f.Reused += j.out.Reused
 	f.CompileSeconds += j.compile.Seconds()
 	f.PrefillSeconds += s.Prefill.Seconds()

@@ -33,7 +33,8 @@ func (a *app) benchAnswersCommand() *cobra.Command {
 		Use:   "answers WORKLOAD.json",
 		Short: "How fast a model answers",
 		Long: `Answers every input of the workload once, greedily, and prints a line for each
-and a closing line: seconds, tokens, tokens the grammar forced, time in prefill,
+and a closing line: seconds, tokens, tokens the grammar forced, tokens decoded
+before they were chosen, time in prefill,
 decode, mask and sampling, answers that are valid, answers a second. It sends
 the workload's system and user messages and no schema paragraph.
 
@@ -114,11 +115,11 @@ func (a *app) benchAnswers(ctx context.Context, spec agents.ModelSpec, w *bench.
 	}
 	_, err = fmt.Fprintf(a.stdout, `%s: %s, %d at a time
 %d answers in %.2f s: %.3f answers/s, %.1f tokens/s; %d valid, %d truncated
-%d prompt tokens (%d reused), %d answer tokens (%d forced), first token after %.1f ms on average
+%d prompt tokens (%d reused), %d answer tokens (%d forced, %d drafted), first token after %.1f ms on average
 prefill %s, decode %s, mask %s, sampling %s; compiling schemas %.3f s, validation %.3f s
 `, f.Engine, f.Model, f.Parallel,
 		f.Answers, f.Seconds, f.AnswersPerSecond, f.TokensPerSecond, f.Valid, f.Truncated,
-		f.Prompt, f.Reused, f.Tokens, f.Forced, f.FirstTokenMS,
+		f.Prompt, f.Reused, f.Tokens, f.Forced, f.Drafted, f.FirstTokenMS,
 		share(f.PrefillSeconds), share(f.DecodeSeconds), share(f.MaskSeconds), share(f.SampleSeconds),
 		f.CompileSeconds, f.ValidateSeconds)
 	return err

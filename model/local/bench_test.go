@@ -31,6 +31,7 @@ var switches = []struct {
 	{"no-pace", Without{Pace: true}},
 	{"no-thread-pool", Without{ThreadPool: true}},
 	{"no-guess", Without{Guess: true}},
+	{"no-drafts", Without{Drafts: true}},
 	{"no-kernels", Without{Kernels: true}},
 }
 

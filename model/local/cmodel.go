@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"unsafe"
 )
 
@@ -108,6 +109,11 @@ type tokens struct {
 	eosText string
 	// suppress are tokens the file says are never to be generated.
 	suppress []uint32
+}
+
+// isEnd reports whether a token ends an answer.
+func (t *tokens) isEnd(id int32) bool {
+	return slices.Contains(t.ends, uint32(id))
 }
 
 func (w *weights) tokens() *tokens {

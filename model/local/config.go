@@ -40,6 +40,7 @@ type Without struct {
 	MaskOverlap    bool // masks are computed after the step, by the engine alone
 	ThreadPool     bool // threads are made anew for every step
 	Guess          bool // greedy answers have a mask for every token
+	Drafts         bool // no token is decoded before it is chosen
 	Kernels        bool // llama.cpp's kernels alone; no step runs beside one of a model with ours
 }
 

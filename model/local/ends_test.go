@@ -134,7 +134,7 @@ func TestEveryEndToken(t *testing.T) {
 			if allowed(id) != want {
 				t.Errorf("step %d: end token %d (%s) allowed is %v", step, id, m.tokens.pieces[id][1:], !want)
 			}
-			if !m.engine.ends(int32(id)) {
+			if !m.engine.tokens.isEnd(int32(id)) {
 				t.Errorf("the engine does not end at token %d", id)
 			}
 		}
@@ -149,7 +149,7 @@ func TestEveryEndToken(t *testing.T) {
 		}
 	}
 	for id, special := range m.tokens.special {
-		if special && allowed(uint32(id)) && !m.engine.ends(int32(id)) {
+		if special && allowed(uint32(id)) && !m.engine.tokens.isEnd(int32(id)) {
 			t.Errorf("special token %d (%s) is allowed as text", id, m.tokens.pieces[id][1:])
 		}
 	}

@@ -6,13 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"agentgraph/model"
 )
 
 // engine owns the llama.cpp context. Its goroutine takes sequences from the
@@ -37,7 +34,10 @@ type engine struct {
 	free    []uint32 // mask of free text where some are barred
 	noEnd   []uint32 // mask of reasoning before a constrained answer
 	pace    *pace
-	threads int // what the context runs with
+	drafter drafter
+	drafts  bool    // the model and the settings allow them
+	seen    []int32 // buffer
+	threads int     // what the context runs with
 	// The second worker on masks: todo is the work, next the first that
 	// nobody has taken.
 	masks, masked chan struct{}
@@ -45,7 +45,7 @@ type engine struct {
 	next          atomic.Int64
 	masksMade     atomic.Int64
 	maskCost      time.Duration // of one mask, a moving average
-	choosing      time.Duration // between steps: masks that were left and the choice of tokens
+	choosing      time.Duration // between steps: masks that were left, the choice of tokens, drafts
 
 	// inStep are the sequences of the running step; when the contexts of all
 	// of them have ended, the step is aborted.
@@ -94,7 +94,7 @@ func newEngine(w *weights, cfg Config) (*engine, error) {
 		total = cfg.Context * seqs
 	}
 	c, err := newCells(w, cellOptions{
-		total: total, batch: stepTokens, chunk: stepTokens, seqs: seqs, outputs: max(seqs, cfg.Parallel),
+		total: total, batch: stepTokens, chunk: stepTokens, seqs: seqs, outputs: max(seqs, cfg.Parallel) + draftStep,
 		threads: cfg.Threads, flash: !cfg.Without.FlashAttention, unified: !cfg.Without.UnifiedCache,
 		kernels: !cfg.Without.Kernels, poll: poolPoll(cfg),
 	})
@@ -106,6 +106,7 @@ func newEngine(w *weights, cfg Config) (*engine, error) {
 	if cfg.Without.Pace || cfg.GPULayers > 0 {
 		e.pace.choices = e.pace.choices[:1]
 	}
+	e.drafter, e.drafts = newDrafter(), !cfg.Without.Drafts && !w.stateful()
 	e.slots = newSlots(seqs, c.total())
 	return e, nil
 }
@@ -280,6 +281,7 @@ func (e *engine) begin(s *sequence) {
 func (e *engine) end(s *sequence, err error) {
 	s.unwatch()
 	s.err = err
+	e.undraft(s)
 	e.slots.give(e.cells, s.slot, e.reuse && !s.solo)
 	s.release()
 	close(s.done)
@@ -297,49 +299,6 @@ func (e *engine) sweep() {
 	}
 	clear(e.running[len(keep):])
 	e.running = keep
-}
-
-// fill puts the next tokens of every running sequence into the batch.
-func (e *engine) fill() {
-	e.batch.clear()
-	waiting := 0 // answers that wait for their next token
-	for _, s := range e.running {
-		s.row, s.batched, s.choosing = -1, 0, false
-		if !s.prefilling() {
-			e.put(s, stepTokens-e.batch.len())
-			waiting++
-		}
-	}
-	room := stepTokens - e.batch.len()
-	if waiting > 0 {
-		room = min(room, prefillTokens)
-	}
-	for _, s := range e.running {
-		if s.prefilling() && room > 0 {
-			e.put(s, room)
-			room -= s.batched
-		}
-	}
-}
-
-// put adds at most room pending tokens of a sequence. Logits are asked for
-// only where the next token is chosen, or where somebody wants to know them.
-func (e *engine) put(s *sequence, room int) {
-	n := min(len(s.pending), room)
-	ahead := len(s.prompt) - s.pos // of the prompt, still to decode
-	if e.cfg.Without.ForcedBatch || s.logprobs > 0 {
-		n = min(n, max(1, ahead))
-	}
-	for i := range n {
-		last := i == n-1
-		if last && n == len(s.pending) && !s.draining {
-			s.row, s.choosing = e.batch.len(), true
-		} else if last && s.logprobs > 0 && n >= ahead {
-			s.row = e.batch.len()
-		}
-		e.batch.add(s.pending[i], s.pos+i, s.slot, s.row == e.batch.len())
-	}
-	s.batched = n
 }
 
 // abortIfAlone ends the running step early when nobody waits for it.
@@ -411,6 +370,9 @@ func (e *engine) step() {
 	}
 	if !e.running[0].solo {
 		e.pace.done(e.batch.len(), took)
+		if !slices.ContainsFunc(e.running, (*sequence).prefilling) {
+			e.drafter.took(e.batch.len(), took)
+		}
 	}
 	began = time.Now()
 	e.finishMasks()
@@ -441,14 +403,12 @@ func (e *engine) decoded(s *sequence, took time.Duration) {
 	} else {
 		s.stats.Decode += took
 	}
-	e.slots.decoded(s.slot, s.pending[:s.batched])
-	s.pos += s.batched
-	s.pending = s.pending[:copy(s.pending, s.pending[s.batched:])]
+	e.inCache(s, s.batched)
 	switch {
 	case s.row < 0:
 		return
-	case s.choosing:
-		e.choose(s)
+	case s.chooses:
+		e.chooseAll(s)
 		return
 	}
 	e.note(s, s.pending[0])
@@ -477,176 +437,5 @@ func (e *engine) forget() {
 			e.end(s, fmt.Errorf("the step was aborted and this model cannot take it back"))
 			e.slots.drop(e.cells, s.slot)
 		}
-	}
-}
-
-// guess takes the likeliest token of all for the next one where the matcher
-// allows it: for a greedy answer that is the token a mask would have led to,
-// and asking about one token costs a fraction of a mask.
-func (e *engine) guess(s *sequence) {
-	if e.cfg.Without.Guess || s.thinking != noThought || !s.sampler.greedy() {
-		return
-	}
-	began := time.Now()
-	id, err := e.cells.sample(s.row, nil, &s.sampler)
-	s.stats.Sample += time.Since(began)
-	// Tokens that are more than their text are left to the mask.
-	if err != nil || e.tokens.special[id] || e.ends(id) || e.barred != nil && e.barred[id/32]>>(id%32)&1 == 1 {
-		return
-	}
-	began = time.Now()
-	s.guessed, s.guess = s.matcher.Allows(uint32(id)), id
-	s.stats.Mask += time.Since(began)
-}
-
-// choose picks the next token of a sequence from the step's logits.
-func (e *engine) choose(s *sequence) {
-	if s.guessed {
-		s.guessed = false
-		e.chosen(s, s.guess)
-		return
-	}
-	s.allowed()
-	if s.maskErr != nil {
-		if s.ctx.Err() != nil {
-			s.maskErr = errCancelled
-		}
-		e.end(s, s.maskErr)
-		return
-	}
-	mask := s.mask
-	if s.thinking == inThought {
-		if mask = e.free; s.matcher != nil {
-			mask = e.noEnd
-		}
-	} else if e.endless && mask == nil {
-		mask = e.noEnd
-	} else if e.barred != nil {
-		if mask == nil {
-			mask = e.free
-		} else {
-			for i, w := range e.barred {
-				mask[i] &^= w
-			}
-		}
-	}
-	began := time.Now()
-	id, err := e.cells.sample(s.row, mask, &s.sampler)
-	s.stats.Sample += time.Since(began)
-	if err != nil {
-		e.end(s, err)
-		return
-	}
-	if e.onChoice != nil {
-		e.onChoice(s, id, e.cells.margin(s.row, mask, id))
-	}
-	e.chosen(s, id)
-}
-
-// chosen goes on with the next token of a sequence.
-func (e *engine) chosen(s *sequence, id int32) {
-	if !s.answered {
-		s.answered = true
-		s.stats.FirstToken = time.Since(s.start)
-	}
-	if e.ends(id) {
-		s.finish = model.Stop
-		s.report()
-		e.end(s, nil)
-		return
-	}
-	over := s.accept(e.tokens, id)
-	e.note(s, id)
-	s.report()
-	if over && !s.drains() {
-		e.end(s, s.err)
-	}
-}
-
-// ends reports whether a token ends an answer.
-func (e *engine) ends(id int32) bool {
-	for _, t := range e.tokens.ends {
-		if int32(t) == id {
-			return true
-		}
-	}
-	return false
-}
-
-// startMasks lets the masks of this step's choices be computed while it
-// decodes: they depend on earlier tokens only. It takes a core that the
-// decoding does not use; with none to spare it would hold the step up.
-func (e *engine) startMasks() bool {
-	if e.cfg.Without.MaskOverlap || e.threads >= runtime.GOMAXPROCS(0) || !e.listMasks() {
-		return false
-	}
-	e.masks <- struct{}{}
-	return true
-}
-
-// shareMasks is the work on masks, estimated, from which on a second core is
-// asked for help: waking it, and its looking for more to do when the next step
-// has begun, cost the step more than a few masks do.
-const shareMasks = time.Millisecond
-
-// finishMasks computes the masks that are still to do and that no guess saves,
-// on two cores where they take long.
-func (e *engine) finishMasks() {
-	if !e.listMasks() {
-		return
-	}
-	if e.onChoice == nil { // who watches choices wants to know what else was allowed
-		for _, s := range e.todo {
-			e.guess(s)
-		}
-		e.todo = slices.DeleteFunc(e.todo, func(s *sequence) bool { return s.guessed })
-		if len(e.todo) == 0 {
-			return
-		}
-	}
-	n := len(e.todo)
-	share := n > 1 && time.Duration(n)*e.maskCost >= shareMasks && !e.cfg.Without.MaskOverlap
-	began := time.Now()
-	if share {
-		e.masks <- struct{}{}
-	}
-	e.workMasks()
-	cost := time.Since(began) / time.Duration(n)
-	if share {
-		<-e.masked
-		cost = 2 * time.Since(began) / time.Duration(n)
-	}
-	e.maskCost += (cost - e.maskCost) / 8
-}
-
-// listMasks lists the sequences whose mask is needed and not there.
-func (e *engine) listMasks() bool {
-	clear(e.todo)
-	e.todo = e.todo[:0]
-	e.next.Store(0)
-	for _, s := range e.running {
-		if s.choosing && s.needsMask() {
-			e.todo = append(e.todo, s)
-		}
-	}
-	return len(e.todo) > 0
-}
-
-// workMasks takes one sequence of the list after the other.
-func (e *engine) workMasks() {
-	for {
-		i := int(e.next.Add(1)) - 1
-		if i >= len(e.todo) {
-			return
-		}
-		e.todo[i].allowed()
-		e.masksMade.Add(1)
-	}
-}
-
-func (e *engine) maskLoop() {
-	for range e.masks {
-		e.workMasks()
-		e.masked <- struct{}{}
 	}
 }

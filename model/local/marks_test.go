@@ -23,7 +23,7 @@ func TestCallsWithControlTokens(t *testing.T) {
 	format := constraint.MistralArgsCalls
 	renamed := map[string]int32{}
 	for id, special := range l.tokens.special {
-		if n := len(renamed); special && n < len(format.Marks()) && !l.engine.ends(int32(id)) && int32(id) != l.tokens.bos && strings.Contains(string(l.tokens.pieces[id]), "jupyter") {
+		if n := len(renamed); special && n < len(format.Marks()) && !l.engine.tokens.isEnd(int32(id)) && int32(id) != l.tokens.bos && strings.Contains(string(l.tokens.pieces[id]), "jupyter") {
 			name := format.Marks()[n]
 			l.tokens.pieces[id] = append([]byte{0xFF}, name...)
 			renamed[name] = int32(id)

@@ -31,19 +31,21 @@ type sequence struct {
 
 	submitted, admitted time.Time
 
-	slot    int     // its sequence in the cache
-	pos     int     // positions decoded
-	pending []int32 // tokens to decode next
-	batched int     // how many of pending the running step decodes
-	row     int     // batch entry with its logits, -1: none
-	// choosing: the logits at row decide about the next token.
-	choosing bool
+	slot     int     // its sequence in the cache
+	pos      int     // positions decoded
+	pending  []int32 // tokens to decode next
+	batched  int     // how many of pending the running step decodes
+	row      int     // batch entry with its logits, -1: none
+	chooses  bool    // the logits at row decide about the next token
+	draft    []int32 // tokens that the running step decodes behind pending
+	draftRow int     // batch entry of the first of them
+	right    int     // how many of them were chosen
 	mask     []uint32
 	masked   bool // mask is that of the next token
 	maskErr  error
 	guess    int32 // the next token where guessed is true
 	guessed  bool
-	forced   []uint32 // buffer
+	forced   []uint32 // buffer of forced tokens and of drafts
 	// marks are the special tokens that are parts of a call, and of its text.
 	marks map[int32]bool
 
@@ -96,6 +98,28 @@ func (s *sequence) take(t *tokens, id int32) {
 	case s.marks[id]:
 		s.text.add(s.trimStart(t.pieces[id][1:]))
 	}
+}
+
+// lookUp drafts what may follow the tokens seen, as far as the answer may be
+// that long and the grammar would take it.
+func (s *sequence) lookUp(seen []int32, t *tokens) {
+	s.draft = lookUp(s.draft[:0], seen, s.limit-s.tokens)
+	for i, id := range s.draft {
+		if t.isEnd(id) {
+			s.draft = s.draft[:i]
+			break
+		}
+	}
+	if s.matcher == nil || s.thinking != noThought || len(s.draft) == 0 {
+		return
+	}
+	began := time.Now()
+	s.forced = s.forced[:0]
+	for _, id := range s.draft {
+		s.forced = append(s.forced, uint32(id))
+	}
+	s.draft = s.draft[:s.matcher.Allowed(s.forced)]
+	s.stats.Mask += time.Since(began)
 }
 
 // accept tells the matcher about a chosen token and adds what it forces.
