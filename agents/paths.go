@@ -46,6 +46,12 @@ func LeadsOut(root, path string) bool {
 	return err == nil && !inside(root, real)
 }
 
+// LeadsOut reports whether the folder of the agent, or one that a runner writes
+// to, lies outside the graph. Such an agent does not run.
+func (a *Agent) LeadsOut() bool {
+	return LeadsOut(a.root, a.Dir) || LeadsOut(a.root, a.OutputDir) || LeadsOut(a.root, a.TurnsDir)
+}
+
 // Rel is path relative to the graph, with forward slashes; a path outside is
 // returned as it is.
 func (g *Graph) Rel(path string) string { return rel(g.Root, path) }

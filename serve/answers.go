@@ -63,6 +63,9 @@ func (s *Service) Answers(agent string, limit int, before string) ([]Answer, err
 	}
 	var refs []ref
 	for _, ag := range from {
+		if ag.LeadsOut() {
+			continue
+		}
 		ids, err := store.Open(ag.TurnsDir).IDs()
 		if err != nil {
 			return nil, err

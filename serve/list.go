@@ -94,7 +94,8 @@ type Folders struct {
 	Agent, Output, Turns string
 }
 
-// Folders lists the folders of every agent, by name.
+// Folders lists the folders of every agent, by name, but for those that lead
+// out of the graph.
 func (s *Service) Folders() ([]Folders, error) {
 	g, err := s.Graph()
 	if err != nil {
@@ -102,6 +103,9 @@ func (s *Service) Folders() ([]Folders, error) {
 	}
 	var list []Folders
 	for _, ag := range g.Agents {
+		if ag.LeadsOut() {
+			continue
+		}
 		list = append(list, Folders{ag.Name, ag.OutputDir, ag.TurnsDir})
 	}
 	return list, nil

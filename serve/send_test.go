@@ -194,6 +194,25 @@ func TestAnswerFilesStayInside(t *testing.T) {
 	}
 }
 
+// Nobody looks into the folders of an agent that is a link out of the graph.
+func TestFoldersStayInside(t *testing.T) {
+	outside, s := newService(t, graphFiles...), newService(t, graphFiles...)
+	must(t, os.Symlink(filepath.Join(outside.Root(), "agents", "greeter"), filepath.Join(s.Root(), "agents", "away")))
+	list, err := s.Folders()
+	must(t, err)
+	if len(list) == 0 {
+		t.Error("no folder is listed")
+	}
+	for _, f := range list {
+		if f.Agent == "away" {
+			t.Errorf("%+v is listed", f)
+		}
+	}
+	if answers, err := s.Answers("away", 0, ""); err != nil || len(answers) > 0 {
+		t.Errorf("%v, %v", answers, err)
+	}
+}
+
 func TestDecide(t *testing.T) {
 	s := newService(t,
 		"agentgraph.yaml", "models:\n  fake: {script: fake.yaml}\ndefaults: {model: fake, tools: [{tool: list_folder, policy: ask}]}\nsettle: 10ms\n",

@@ -154,6 +154,9 @@ func (d *doctor) text(path string, limit int) {
 
 // rights finds folders that a run could not write to.
 func (d *doctor) rights(ag *agents.Agent) {
+	if ag.LeadsOut() {
+		return // nothing is written there
+	}
 	for _, dir := range []string{ag.OutputDir, ag.TurnsDir} {
 		at := dir
 		for {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,7 +83,8 @@ func (a *app) show(path string) error {
 // cannot be read are in the error.
 func findRecords(g *agents.Graph, abs string) ([]*record.Record, error) {
 	rel := g.Rel(abs)
-	for _, ag := range g.Agents {
+	own := slices.DeleteFunc(slices.Clone(g.Agents), (*agents.Agent).LeadsOut)
+	for _, ag := range own {
 		if filepath.Dir(abs) == ag.TurnsDir {
 			r, err := store.Open(ag.TurnsDir).ReadFile(abs)
 			if err != nil {
@@ -93,7 +95,7 @@ func findRecords(g *agents.Graph, abs string) ([]*record.Record, error) {
 	}
 	var made, read []*record.Record
 	var errs []error
-	for _, ag := range g.Agents {
+	for _, ag := range own {
 		err := store.Open(ag.TurnsDir).Each(func(id string, r *record.Record) error {
 			switch {
 			case names(r.Outputs, rel):
