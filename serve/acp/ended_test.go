@@ -3,9 +3,14 @@ package acp
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	acp "github.com/coder/acp-go-sdk"
+
+	"agentgraph/model"
+	"agentgraph/serve"
 	"agentgraph/tools"
 )
 
@@ -29,5 +34,35 @@ func TestEndedServer(t *testing.T) {
 	}
 	if _, _, err := m.offers(ctx, tools.Ask); !errors.Is(err, errEnded) {
 		t.Errorf("a prompt is told %v", err)
+	}
+}
+
+// none has no models.
+type none struct{}
+
+func (none) Model(ctx context.Context, _ string) (model.Model, error) {
+	return nil, errors.Join(errors.New("there is no model"), ctx.Err())
+}
+
+// A prompt whose session is closed before its turn begins is cancelled: the
+// client asked in that order.
+func TestClosedBeforeItBegan(t *testing.T) {
+	svc, err := serve.New(serve.Config{Models: none{}, StateDir: t.TempDir(), Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer svc.Close()
+	s := &server{cfg: Config{Service: svc}, in: newLines(strings.NewReader(""), new(output), func(error) {}), sessions: map[acp.SessionId]*session{}}
+	sess, err := s.open("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	params := []byte(`{"sessionId":"one","prompt":[{"type":"text","text":"hello"}]}`)
+	ctx, done := s.register(t.Context(), params)
+	defer done()
+	s.drop(sess)
+	got, err := s.prompt(ctx, acp.PromptRequest{SessionId: "one", Prompt: []acp.ContentBlock{acp.TextBlock("hello")}}, params)
+	if err != nil || got.StopReason != acp.StopReasonCancelled {
+		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -17,10 +17,11 @@ import (
 // prompt runs one turn and says how it ended.
 func (s *server) prompt(ctx context.Context, p acp.PromptRequest, params json.RawMessage) (acp.PromptResponse, error) {
 	var none acp.PromptResponse
-	sess := s.session(p.SessionId)
-	if sess == nil {
+	pr, ok := ctx.Value(promptKey{}).(*prompt)
+	if !ok {
 		return none, noSession(p.SessionId)
 	}
+	sess := pr.session // where it was closed meanwhile, the prompt is cancelled
 	text, err := promptText(p.Prompt)
 	if err != nil {
 		return none, err

@@ -36,6 +36,7 @@ type session struct {
 
 // prompt is one request that can be cancelled.
 type prompt struct {
+	session   *session
 	cancel    context.CancelFunc
 	cancelled bool // by the client; guarded by session.mu
 }
@@ -175,7 +176,7 @@ func (s *server) register(ctx context.Context, params json.RawMessage) (context.
 		}
 		return ctx, cancel
 	}
-	pr := &prompt{cancel: cancel}
+	pr := &prompt{session: sess, cancel: cancel}
 	sess.mu.Lock()
 	sess.prompts[pr] = true
 	sess.mu.Unlock()

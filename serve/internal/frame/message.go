@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -102,6 +103,9 @@ func read(line []byte) Message {
 		return Message{Fault: f}
 	}
 	switch {
+	case h.other != "":
+		// Readers that take one for the other see another message.
+		return fault(h.other + ": a member is written so but for its case")
 	case h.response && (h.id == nil || string(h.id) == "null"):
 		m.Kind = Complaint
 	case wrong != "":
@@ -173,7 +177,11 @@ type head struct {
 	version    string
 	id, method json.RawMessage
 	response   bool
+	other      string // a member's name that another member is written like
 }
+
+// members are the names that say what a message is.
+var members = []string{"jsonrpc", "id", "method", "params", "result", "error"}
 
 // headOf reads them as far as the text goes, which may be cut.
 func headOf(text []byte) head {
@@ -188,6 +196,11 @@ func headOf(text []byte) head {
 			return h
 		}
 		name, _ := key.(string)
+		for _, m := range members {
+			if name != m && strings.EqualFold(name, m) {
+				h.other = m
+			}
+		}
 		if name == "result" || name == "error" {
 			h.response = true
 		}
