@@ -21,6 +21,7 @@ func TestMain(m *testing.M) {
 			os.Exit(Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 		},
 		"fakeserver": fakeServer,
+		"stubborn":   stubbornServer,
 	})
 }
 
