@@ -87,6 +87,13 @@ type Request struct {
 	Progress func(Progress)
 }
 
+// Thinking models write their reasoning between these markers, before they
+// answer. It is outside the constraint and no part of the answer.
+const (
+	ThoughtOpens  = "<think>"
+	ThoughtCloses = "</think>"
+)
+
 // Progress is what one step added.
 type Progress struct {
 	Text      string // text of the answer since the last call

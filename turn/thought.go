@@ -7,24 +7,18 @@ import (
 	"agentgraph/model"
 )
 
-// A thinking model writes its reasoning between these markers. An engine that
-// knows them keeps the two apart; of one that does not, such as a server that
-// was started without its reasoning parser, both arrive as one text.
-const (
-	thoughtOpens  = "<think>"
-	thoughtCloses = "</think>"
-)
-
 const blanks = " \t\r\n"
 
 // splitThought takes the reasoning off the beginning of a text. One that does
-// not end leaves no text.
+// not end leaves no text. An engine that knows the markers keeps the two apart;
+// of one that does not, such as a server that was started without its reasoning
+// parser, both arrive as one text.
 func splitThought(text string) (thought, rest string, ok bool) {
-	inner, ok := strings.CutPrefix(strings.TrimLeft(text, blanks), thoughtOpens)
+	inner, ok := strings.CutPrefix(strings.TrimLeft(text, blanks), model.ThoughtOpens)
 	if !ok {
 		return "", text, false
 	}
-	thought, rest, _ = strings.Cut(inner, thoughtCloses)
+	thought, rest, _ = strings.Cut(inner, model.ThoughtCloses)
 	return strings.Trim(thought, blanks), strings.TrimLeft(rest, blanks), true
 }
 
@@ -82,18 +76,18 @@ func (f *thoughtFilter) pass(p model.Progress) {
 	p.Text = ""
 	if f.state == undecided {
 		begin := strings.TrimLeft(f.held, blanks)
-		if rest, ok := strings.CutPrefix(begin, thoughtOpens); ok {
+		if rest, ok := strings.CutPrefix(begin, model.ThoughtOpens); ok {
 			f.state, f.held = inThought, rest
-		} else if !strings.HasPrefix(thoughtOpens, begin) {
+		} else if !strings.HasPrefix(model.ThoughtOpens, begin) {
 			f.state = noThought
 		}
 	}
 	if f.state == inThought {
-		thought, rest, closed := strings.Cut(f.held, thoughtCloses)
+		thought, rest, closed := strings.Cut(f.held, model.ThoughtCloses)
 		if closed {
 			f.state, f.held = behindThought, rest
 		} else {
-			n := len(f.held) - partOf(f.held, thoughtCloses)
+			n := len(f.held) - partOf(f.held, model.ThoughtCloses)
 			thought, f.held = f.held[:n], f.held[n:]
 		}
 		p.Reasoning += thought

@@ -6,15 +6,11 @@ import (
 	"bytes"
 	"errors"
 	"strings"
+
+	"agentgraph/model"
 )
 
-// A thinking model writes its reasoning between two markers before it answers.
-// The reasoning is outside the constraint and no part of the answer.
-const (
-	thoughtOpens  = "<think>"
-	thoughtCloses = "</think>"
-)
-
+// thought is where the answer of a thinking model stands.
 type thought int
 
 const (
@@ -34,15 +30,15 @@ type thinker struct {
 // reasoning and answer.
 func newThinker(template string, t *tokens, tokenize func(string, bool) ([]int32, error)) (thinker, error) {
 	th := thinker{open: -1, close: -1}
-	if !strings.Contains(template, thoughtOpens) {
+	if !strings.Contains(template, model.ThoughtOpens) {
 		return th, nil
 	}
 	th.thinks = true
 	for id, piece := range t.pieces {
 		switch string(bytes.TrimPrefix(piece, []byte{0xFF})) {
-		case thoughtOpens:
+		case model.ThoughtOpens:
 			th.open = int32(id)
-		case thoughtCloses:
+		case model.ThoughtCloses:
 			th.close = int32(id)
 		}
 	}
@@ -57,9 +53,9 @@ func (th thinker) start(prompt string, wanted *bool) reasoning {
 	tail := strings.TrimRight(prompt, " \t\r\n")
 	switch {
 	case !th.thinks:
-	case strings.HasSuffix(tail, thoughtOpens):
+	case strings.HasSuffix(tail, model.ThoughtOpens):
 		r.thinking = inThought
-	case strings.HasSuffix(tail, thoughtCloses), wanted != nil && !*wanted, th.open < 0 || th.close < 0:
+	case strings.HasSuffix(tail, model.ThoughtCloses), wanted != nil && !*wanted, th.open < 0 || th.close < 0:
 		// The template has closed it, nobody wants it, or it cannot be told
 		// from the answer in time.
 	default:
@@ -102,11 +98,11 @@ func (s *sequence) think(t *tokens, id int32) (thought, over bool) {
 		if !t.special[id] {
 			s.thought.add(t.pieces[id])
 		}
-		at := bytes.Index(s.thought.bytes, []byte(thoughtCloses))
+		at := bytes.Index(s.thought.bytes, []byte(model.ThoughtCloses))
 		if at < 0 {
 			return true, s.atLimit()
 		}
-		rest = bytes.TrimLeft(s.thought.bytes[at+len(thoughtCloses):], " \t\r\n")
+		rest = bytes.TrimLeft(s.thought.bytes[at+len(model.ThoughtCloses):], " \t\r\n")
 		s.thought.cut(at)
 	}
 	s.thinking = noThought

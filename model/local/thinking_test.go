@@ -18,7 +18,7 @@ func thoughtVocabulary(t *testing.T) (*tokens, *constraint.Vocabulary) {
 	for i := range 256 {
 		tk.pieces = append(tk.pieces, []byte{byte(i)})
 	}
-	tk.pieces = append(tk.pieces, []byte(thoughtOpens), []byte(thoughtCloses), []byte("\xff<end>"))
+	tk.pieces = append(tk.pieces, []byte(model.ThoughtOpens), []byte(model.ThoughtCloses), []byte("\xff<end>"))
 	tk.special = make([]bool, len(tk.pieces))
 	tk.special[258], tk.ends = true, []uint32{258}
 	v, err := constraint.NewVocabulary(constraint.VocabularyConfig{Tokens: tk.pieces, EOS: tk.ends, Greedy: true})
