@@ -137,7 +137,7 @@ type Stats struct {
 	Queued, Prefill, Decode, Mask, Sample time.Duration
 	FirstToken                            time.Duration // from the start of the call
 	ForcedTokens                          int           // tokens the grammar left no choice about
-	DraftedTokens                         int           // tokens decoded before they were chosen
+	DraftedTokens                         int           // chosen tokens that an earlier step had decoded already
 	ReusedTokens                          int           // prompt tokens taken from an earlier prefill
 }
 

@@ -18,18 +18,29 @@ func (e *engine) inCache(s *sequence, n int) {
 // chooseAll picks the next token of a sequence, and goes on while what comes
 // of it are the tokens of its draft, which are decoded already.
 func (e *engine) chooseAll(s *sequence) {
-	for e.choose(s) {
-		n := common(s.pending, s.draft[s.right:])
-		e.inCache(s, n)
-		s.right += n
-		s.stats.DraftedTokens += n
-		if n == 0 || len(s.pending) > 0 {
+	drafted := len(s.draft)
+	right, goesOn := 0, true
+	for {
+		if goesOn = e.choose(s); !goesOn {
+			break // s is its caller's again
+		}
+		n := common(s.pending, s.draft[right:])
+		if n == 0 {
 			break
 		}
-		s.row = s.draftRow + s.right - 1
+		e.inCache(s, n)
+		right += n
+		s.right = right
+		s.stats.DraftedTokens++
+		if len(s.pending) > 0 {
+			break
+		}
+		s.row = s.draftRow + right - 1
 	}
-	if len(s.draft) > 0 {
-		e.drafter.judged(len(s.draft), s.right)
+	if drafted > 0 {
+		e.drafter.judged(drafted, right)
+	}
+	if goesOn {
 		e.undraft(s)
 	}
 }
@@ -37,16 +48,22 @@ func (e *engine) chooseAll(s *sequence) {
 // undraft takes back what is left of a draft.
 func (e *engine) undraft(s *sequence) {
 	if s.right < len(s.draft) {
+		began := time.Now()
 		e.cells.remove(s.slot, s.pos)
+		e.undoing += time.Since(began)
 	}
 	s.draft, s.right = s.draft[:0], 0
 }
+
+// mostGuesses is how many tokens may follow each other without a mask: with
+// each mask the matcher has its bounds on the work of a step anew.
+const mostGuesses = 256
 
 // guess takes the likeliest token of all for the next one where the matcher
 // allows it: for a greedy answer that is the token a mask would have led to,
 // and asking about one token costs a fraction of a mask.
 func (e *engine) guess(s *sequence) {
-	if e.cfg.Without.Guess || s.thinking != noThought || !s.sampler.greedy() {
+	if e.cfg.Without.Guess || s.thinking != noThought || !s.sampler.greedy() || s.guesses == mostGuesses {
 		return
 	}
 	began := time.Now()
@@ -57,7 +74,9 @@ func (e *engine) guess(s *sequence) {
 		return
 	}
 	began = time.Now()
-	s.guessed, s.guess = s.matcher.Allows(uint32(id)), id
+	if s.guessed, s.guess = s.matcher.Allows(uint32(id)), id; s.guessed {
+		s.guesses++
+	}
 	s.stats.Mask += time.Since(began)
 }
 

@@ -17,9 +17,9 @@ const (
 	draftStep = 16
 )
 
-// lookUp appends to out what followed the newest tokens of seen the last time,
+// lookBack appends to out what followed the newest tokens of seen the last time,
 // at most n tokens: as many as agreed, for a longer agreement goes on longer.
-func lookUp(out, seen []int32, n int) []int32 {
+func lookBack(out, seen []int32, n int) []int32 {
 	seen = seen[max(0, len(seen)-draftReach):]
 	end := len(seen)
 	best, at := 0, 0
@@ -33,48 +33,86 @@ func lookUp(out, seen []int32, n int) []int32 {
 			best, at = same, i
 		}
 	}
-	if best < draftLeast {
+	if best < draftLeast || n <= 0 {
 		return out
 	}
 	return append(out, seen[at:min(end, at+min(n, best, draftMost))]...)
 }
 
-// drafter decides whether drafts pay, from what steps have cost and how many
-// drafts were right.
+// drafter decides how long drafts are, from what steps have cost by their
+// tokens and how many drafted tokens were right.
 type drafter struct {
-	cost   [draftStep + 1]float64 // seconds of a step by its tokens, a moving average; 0: not known
-	right  float64                // part of the drafted tokens that were chosen, a moving average
-	always bool                   // in tests
-	// Where drafts do not pay, one is tried now and then: the machine may be
-	// another by then.
-	wait, every int
+	steps int                    // decisions so far
+	cost  [draftStep + 1]float64 // seconds of a step by its tokens, a moving average; 0: not known
+	// right is how often the first, second, … drafted token was chosen, a
+	// moving average.
+	right [draftMost]float64
+	// A cost that was not measured for long may be another by then: such a
+	// step is tried now and then, rarely where it disappoints.
+	measured, every [draftStep + 1]int
+	tried           int // decision that was the last such trial
+
+	always bool // in tests: as long as they come
 }
 
 const (
 	draftAverage    = 0.1
 	draftFaster     = 0.5
 	draftTrialFirst = 32
-	draftTrialMost  = 256
+	draftTrialMost  = 512
 )
 
-func newDrafter() drafter { return drafter{right: 0.5, every: draftTrialFirst} }
+func newDrafter() *drafter {
+	d := new(drafter)
+	for i := range d.right {
+		d.right[i] = 0.7
+	}
+	for i := range d.every {
+		d.every[i] = draftTrialFirst
+	}
+	return d
+}
 
-// pays reports whether a step of n tokens, which choose for so many sequences,
-// should have more drafted tokens.
-func (d *drafter) pays(n, choosing, more int) bool {
-	if n+more > draftStep {
-		return false
+// length is how many tokens of each draft a step of n tokens should have beside,
+// where it chooses for so many sequences and drafts are the lengths there are:
+// the number that gives the most tokens a second.
+func (d *drafter) length(n, choosing int, drafts []int) int {
+	d.steps++
+	if n > draftStep {
+		return 0
 	}
-	with, without := d.cost[n+more], d.cost[n]
-	if d.always || with == 0 || without == 0 || with*float64(choosing) < without*(float64(choosing)+d.right*float64(more)) {
-		d.wait, d.every = 0, draftTrialFirst
-		return true
+	best, bestSize, most, last := 0, n, float64(choosing)/d.cost[n], 0 // +Inf: not known
+	trial, trialSize := 0, 0
+	for l := 1; l <= draftMost; l++ {
+		more, tokens := 0, float64(choosing)
+		for _, have := range drafts {
+			k := min(have, l)
+			more += k
+			for _, p := range d.right[:k] {
+				tokens += p
+			}
+		}
+		if more == last || n+more > draftStep {
+			break
+		}
+		last = more
+		switch at := n + more; {
+		case d.always:
+			best = l
+		case d.cost[at] == 0 && d.cost[n] > 0:
+			return l
+		case tokens/d.cost[at] > most:
+			best, bestSize, most = l, at, tokens/d.cost[at]
+		case d.steps-d.measured[at] > d.every[at] && d.steps-d.tried > draftTrialFirst:
+			trial, trialSize = l, at
+		}
 	}
-	if d.wait++; d.wait < d.every {
-		return false
+	if trial > 0 {
+		d.tried, d.every[trialSize] = d.steps, min(2*d.every[trialSize], draftTrialMost)
+		return trial
 	}
-	d.wait, d.every = 0, min(2*d.every, draftTrialMost)
-	return true
+	d.every[bestSize] = draftTrialFirst
+	return best
 }
 
 // took notes what a step of n tokens cost.
@@ -82,6 +120,7 @@ func (d *drafter) took(n int, t time.Duration) {
 	if n > draftStep {
 		return
 	}
+	d.measured[n] = d.steps
 	c, s := &d.cost[n], t.Seconds()
 	switch {
 	case *c == 0:
@@ -95,5 +134,11 @@ func (d *drafter) took(n int, t time.Duration) {
 
 // judged notes how many of the drafted tokens were chosen.
 func (d *drafter) judged(drafted, chosen int) {
-	d.right += draftAverage * (float64(chosen)/float64(drafted) - d.right)
+	for i := range drafted {
+		hit := 0.0
+		if i < chosen {
+			hit = 1
+		}
+		d.right[i] += draftAverage * (hit - d.right[i])
+	}
 }

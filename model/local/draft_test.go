@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestLookUp(t *testing.T) {
+func TestLookBack(t *testing.T) {
 	for _, tt := range []struct {
 		what string
 		seen []int32
@@ -26,12 +26,12 @@ func TestLookUp(t *testing.T) {
 		{"no more than there are", []int32{1, 1, 1, 1}, 9, []int32{1}},
 		{"never more than draftMost", append(count(0, 20), count(0, 10)...), 99, count(10, 10+draftMost)},
 	} {
-		if got := lookUp(nil, tt.seen, tt.n); !slices.Equal(got, tt.want) {
+		if got := lookBack(nil, tt.seen, tt.n); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.what, got, tt.want)
 		}
 	}
 	far := append(append([]int32{1, 2, 3}, make([]int32, draftReach)...), 1, 2)
-	if got := lookUp(nil, far, 9); len(got) > 0 {
+	if got := lookBack(nil, far, 9); len(got) > 0 {
 		t.Errorf("%v is looked up too far back", got)
 	}
 }
@@ -43,64 +43,78 @@ func count(from, to int32) (out []int32) {
 	return out
 }
 
-// Drafts go on where a longer step costs little and they are right, and stop
-// where it costs much or they are wrong; where they stopped, one is tried now
-// and then.
-func TestDrafterPays(t *testing.T) {
-	learn := func(short, long time.Duration, right int) *drafter {
-		d := newDrafter()
-		if !d.pays(1, 1, 4) {
-			t.Error("what is not known is not tried")
-		}
-		for range 200 {
-			d.took(1, short)
-			d.took(5, long)
-			d.judged(4, right)
-		}
-		return &d
-	}
+// A draft is as long as pays by what steps cost and how often drafts are right;
+// where none does, one is tried now and then.
+func TestDraftLengths(t *testing.T) {
+	const step = 4 * time.Millisecond
 	for _, tt := range []struct {
-		what        string
-		short, long time.Duration
-		right       int
-		want        bool
+		what   string
+		token  time.Duration // what one more token costs a step
+		right  int           // of each draft
+		n      int
+		drafts []int
+		want   int
 	}{
-		{"cheap and right", 4 * time.Millisecond, 7 * time.Millisecond, 3, true},
-		{"cheap and wrong", 4 * time.Millisecond, 7 * time.Millisecond, 0, false},
-		{"dear and right", 4 * time.Millisecond, 21 * time.Millisecond, 4, false},
-		{"dear, but it pays", 4 * time.Millisecond, 19 * time.Millisecond, 4, true},
+		{"cheap and right", step / 8, 6, 1, []int{6}, 6},
+		{"cheap, and half of it right", step / 8, 3, 1, []int{6}, 3},
+		{"cheap and wrong", step / 8, 0, 1, []int{6}, 0},
+		{"dear and right", step, 6, 1, []int{6}, 0},
+		{"dear, but it pays", step / 2, 6, 1, []int{6}, 6},
+		{"there is no more", step / 8, 6, 1, []int{2}, 2},
+		{"three together, to the bound", step / 16, 6, 3, []int{6, 6, 6}, (draftStep - 3) / 3},
+		{"a draft of one holds up eight", 2 * step, 2, 8, []int{2}, 0},
+		{"eight together", step / 16, 1, 8, []int{1, 1, 1, 1, 1, 1, 1, 1}, 1},
+		{"no room", step / 8, 6, draftStep, []int{6}, 0},
+		{"no room at all", step / 8, 6, 5 * draftStep, []int{6}, 0},
 	} {
-		d := learn(tt.short, tt.long, tt.right)
-		tried := 0
-		for range 10_000 {
-			if d.pays(1, 1, 4) {
-				tried++
+		d := newDrafter()
+		lengths := map[int]int{}
+		const steps = 20_000
+		for i := range steps {
+			l := d.length(tt.n, tt.n, tt.drafts)
+			if i >= steps/2 {
+				lengths[l]++
 			}
+			more := 0
+			for _, have := range tt.drafts {
+				if k := min(l, have); k > 0 {
+					more += k
+					d.judged(k, min(tt.right, k))
+				}
+			}
+			d.took(tt.n+more, step+time.Duration(tt.n+more-1)*tt.token)
 		}
-		if tt.want && tried != 10_000 || !tt.want && (tried < 20 || tried > 60) {
-			t.Errorf("%s: %d of 10,000 steps have drafts", tt.what, tried)
+		others := steps/2 - lengths[tt.want]
+		if others > steps/2/draftTrialFirst {
+			t.Errorf("%s: want %d, and of so many tokens are so many drafts: %v", tt.what, tt.want, lengths)
+		}
+		if tt.want == 0 && tt.n < draftStep && others == 0 {
+			t.Errorf("%s: none was tried again", tt.what)
 		}
 	}
+}
 
-	// The machine becomes faster: the trials show it.
-	d := learn(4*time.Millisecond, 30*time.Millisecond, 3)
-	for range 3_000 {
-		if d.pays(1, 1, 4) {
-			d.took(5, 7*time.Millisecond)
+// What was slow once, by chance or beside another program, is found out.
+func TestDraftsBecomeCheap(t *testing.T) {
+	d := newDrafter()
+	cost := func(n int, slow bool) time.Duration {
+		if slow && n > 3 {
+			return 40 * time.Millisecond
+		}
+		return 4*time.Millisecond + time.Duration(n)*time.Millisecond/4
+	}
+	last := 0
+	for i := range 10_000 {
+		last = d.length(1, 1, []int{6})
+		d.took(1+last, cost(1+last, i < 1000))
+		if last > 0 {
+			d.judged(last, last)
+		}
+		if i == 999 && last > 2 {
+			t.Errorf("%d tokens are drafted while that is slow", last)
 		}
 	}
-	if !d.pays(1, 1, 4) || !d.pays(1, 1, 4) {
-		t.Error("drafts that have become cheap are still left out")
-	}
-	if d.pays(draftStep, 1, 1) {
-		t.Error("a step grows over its bound")
-	}
-	// Several answers share a step: a draft of one holds up all.
-	d = learn(4*time.Millisecond, 5*time.Millisecond, 1)
-	if !d.pays(1, 1, 4) {
-		t.Error("a draft that pays alone does not")
-	}
-	if d.pays(1, 8, 4) && d.pays(1, 8, 4) {
-		t.Error("eight answers wait for a draft that gains one of them a token")
+	if last != 6 {
+		t.Errorf("%d tokens are drafted when it is fast again", last)
 	}
 }

@@ -3,6 +3,7 @@
 package local
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -42,11 +43,12 @@ func sameAnyRows() bool {
 	return attention >= 0 && products >= 0
 }
 
-// TestDraftsKeepAnswers: drafts change no answer, greedy or sampled, alone or
-// beside others, nor what later turns take over from the cache.
+// TestDraftsKeepAnswers: drafts change no answer, greedy or sampled, nor what
+// later turns take over from the cache. Together, answers depend on where in the
+// cache their tokens come to lie, with drafts and without; they are valid.
 func TestDraftsKeepAnswers(t *testing.T) {
-	const parallel = 3
-	run := func(w Without) (drafted int, seen map[string][]choice, texts map[string]string) {
+	const parallel = 4
+	run := func(w Without) (drafted [2]int, seen map[string][]choice, texts map[string]string) {
 		m, err := open(Config{Path: testModel(t), Context: 1024, Parallel: parallel, Without: w})
 		if err != nil {
 			t.Fatal(err)
@@ -54,12 +56,24 @@ func TestDraftsKeepAnswers(t *testing.T) {
 		defer m.Close()
 		m.engine.drafter.always = true
 		var rec choices
-		m.engine.onChoice = rec.add
+		if !sameAnyRows() {
+			m.engine.onChoice = rec.add
+		}
 		texts = map[string]string{}
+		var mu sync.Mutex
 		answer := func(key string, r *model.Request) *model.Response {
 			resp := generate(t, m, r)
-			drafted += resp.Stats.DraftedTokens
+			if c := r.Constraint; c != nil && resp.Finish == model.Stop && !c.Validate(t.Context(), resp.Text).Valid {
+				t.Errorf("%s: %q is not valid", key, resp.Text)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if key == "together" {
+				drafted[1] += resp.Stats.DraftedTokens
+				return resp
+			}
 			texts[key] = resp.Text
+			drafted[0] += resp.Stats.DraftedTokens
 			return resp
 		}
 		for i, r := range copying(t) {
@@ -71,25 +85,19 @@ func TestDraftsKeepAnswers(t *testing.T) {
 		}
 		seen = rec.take()
 		var wg sync.WaitGroup
-		var mu sync.Mutex
-		for _, r := range copying(t) {
-			wg.Go(func() {
-				resp := generate(t, m, r)
-				mu.Lock()
-				drafted += resp.Stats.DraftedTokens
-				mu.Unlock()
-				if c := r.Constraint; c != nil && resp.Finish == model.Stop && !c.Validate(t.Context(), resp.Text).Valid {
-					t.Errorf("%q is not valid", resp.Text)
-				}
-			})
+		for i, r := range copying(t) {
+			if i%3 == 2 {
+				r.Sampling.Logprobs = 2 // has no drafts, its neighbours do
+			}
+			wg.Go(func() { answer("together", r) })
 		}
 		wg.Wait()
 		return drafted, seen, texts
 	}
 	drafted, got, texts := run(Without{})
 	none, want, plain := run(Without{Drafts: true})
-	if drafted < 50 || none > 0 {
-		t.Errorf("%d tokens were drafted, and %d without drafts", drafted, none)
+	if drafted[0] < 50 || drafted[1] < 20 || none != [2]int{} {
+		t.Errorf("%d tokens were drafted alone and together, and %d without drafts", drafted, none)
 	}
 	if !sameAnyRows() {
 		sameOrTied(t, "drafts", want, got)
@@ -99,6 +107,40 @@ func TestDraftsKeepAnswers(t *testing.T) {
 		if texts[key] != text {
 			t.Errorf("%s: %q, without drafts %q", key, texts[key], text)
 		}
+	}
+}
+
+// TestDraftsTakenBack: whenever an answer is cancelled, what its draft left in
+// the cache is in nobody's way; and a solo answer has none.
+func TestDraftsTakenBack(t *testing.T) {
+	m, err := open(Config{Path: testModel(t), Context: 1024})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	m.engine.drafter.always = true
+	r := copying(t)[0]
+	want := generate(t, m, r)
+	for tokens := 1; tokens < int(*want.Usage.OutputTokens)-draftMost-1; tokens += 3 { // the last step may choose several
+		ctx, cancel := context.WithCancel(t.Context())
+		part := *r
+		part.Progress = func(p model.Progress) {
+			if p.Tokens >= tokens {
+				cancel()
+			}
+		}
+		if _, err := m.Generate(ctx, &part); err == nil {
+			t.Errorf("it goes on after %d tokens", tokens)
+		}
+		cancel()
+		if got := generate(t, m, r); sameAnyRows() && got.Text != want.Text {
+			t.Fatalf("after one that was cancelled at %d tokens: %q, before %q", tokens, got.Text, want.Text)
+		}
+	}
+	alone := *r
+	alone.Solo = true
+	if got := generate(t, m, &alone); got.Stats.DraftedTokens != 0 {
+		t.Errorf("%d tokens of a solo answer are drafted", got.Stats.DraftedTokens)
 	}
 }
 
@@ -112,6 +154,7 @@ func TestDraftsEnd(t *testing.T) {
 	defer m.Close()
 	m.engine.drafter.always = true
 	whole := map[int]string{}
+	drafted := 0
 	for _, limit := range []int{40, 33, 26, 20, 15, 11, 8, 6, 5, 4, 3, 2, 1} {
 		for i, r := range copying(t) {
 			if r.Sampling.Temperature > 0 {
@@ -119,6 +162,7 @@ func TestDraftsEnd(t *testing.T) {
 			}
 			r.Sampling.MaxTokens = limit
 			resp := generate(t, m, r)
+			drafted += resp.Stats.DraftedTokens
 			if n := int(*resp.Usage.OutputTokens); n > limit {
 				t.Fatalf("%d tokens of %d", n, limit)
 			}
@@ -129,6 +173,9 @@ func TestDraftsEnd(t *testing.T) {
 				t.Errorf("limit %d: %q, with 40 %q", limit, resp.Text, whole[i])
 			}
 		}
+	}
+	if drafted < 50 {
+		t.Errorf("%d tokens were drafted", drafted)
 	}
 	for n := 1; n < 30; n += 3 {
 		c := compile(t, constraint.Regex, fmt.Sprintf("(ab|ba){%d}", n))

@@ -34,10 +34,12 @@ type engine struct {
 	free    []uint32 // mask of free text where some are barred
 	noEnd   []uint32 // mask of reasoning before a constrained answer
 	pace    *pace
-	drafter drafter
+	drafter *drafter
 	drafts  bool    // the model and the settings allow them
-	seen    []int32 // buffer
-	threads int     // what the context runs with
+	seen    []int32 // buffers of what drafts come from, and of their lengths
+	lengths []int
+	undoing time.Duration // what the step's drafts cost behind it
+	threads int           // what the context runs with
 	// The second worker on masks: todo is the work, next the first that
 	// nobody has taken.
 	masks, masked chan struct{}
@@ -370,14 +372,16 @@ func (e *engine) step() {
 	}
 	if !e.running[0].solo {
 		e.pace.done(e.batch.len(), took)
-		if !slices.ContainsFunc(e.running, (*sequence).prefilling) {
-			e.drafter.took(e.batch.len(), took)
-		}
 	}
+	prefilling := slices.ContainsFunc(e.running, (*sequence).prefilling)
+	e.undoing = 0
 	began = time.Now()
 	e.finishMasks()
 	for _, s := range e.running {
 		e.decoded(s, took)
+	}
+	if !prefilling {
+		e.drafter.took(e.batch.len(), took+e.undoing)
 	}
 	e.choosing += time.Since(began)
 }

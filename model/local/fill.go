@@ -28,36 +28,36 @@ func (e *engine) fill() {
 	}
 	if waiting == len(e.running) {
 		began := time.Now()
-		e.draft()
+		e.addDrafts()
 		e.choosing += time.Since(began)
 	}
 }
 
-// draft puts drafts behind the tokens of the batch, where they pay.
-func (e *engine) draft() {
+// addDrafts puts drafts behind the tokens of the batch, as long as pays.
+func (e *engine) addDrafts() {
 	if !e.drafts || e.running[0].solo {
 		return
 	}
-	n, choosing := 0, 0
+	choices := 0
+	e.lengths = e.lengths[:0]
 	for _, s := range e.running {
 		if !s.chooses {
 			continue
 		}
-		choosing++
+		choices++
 		if s.logprobs == 0 {
 			e.seen = append(append(e.seen[:0], e.slots.all[s.slot].tokens...), s.pending...)
-			s.lookUp(e.seen, e.tokens)
-			n += len(s.draft)
+			if s.lookUp(e.seen, e.tokens); len(s.draft) > 0 {
+				e.lengths = append(e.lengths, len(s.draft))
+			}
 		}
 	}
-	if n == 0 {
+	if len(e.lengths) == 0 {
 		return
 	}
-	pays := e.drafter.pays(e.batch.len(), choosing, n)
+	most := e.drafter.length(e.batch.len(), choices, e.lengths)
 	for _, s := range e.running {
-		if !pays {
-			s.draft = s.draft[:0]
-		}
+		s.draft = s.draft[:min(len(s.draft), most)]
 		s.draftRow = e.batch.len()
 		for i, id := range s.draft {
 			e.batch.add(id, s.pos+s.batched+i, s.slot, true)

@@ -148,7 +148,8 @@ func TestFewRowsAreExact(t *testing.T) {
 	t.Run("Q4_1", func(t *testing.T) { fewRowsAreExact(t, testModel(t)) })
 	t.Run("Q4_0", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "q4_0.gguf")
-		if err := Requantize(testModel(t), path, Layouts[0], 2); err != nil {
+		i := slices.IndexFunc(Layouts, func(l Layout) bool { return l.Name == "Q4_0" })
+		if err := Requantize(testModel(t), path, Layouts[i], 2); err != nil {
 			t.Fatal(err)
 		}
 		fewRowsAreExact(t, path)
@@ -193,8 +194,10 @@ func fewRowsAreExact(t *testing.T, path string) {
 	want := run(false)
 	_, before := kernelRuns()
 	got := run(true)
-	if _, after := kernelRuns(); before >= 0 && after == before {
-		t.Error("our kernel never ran")
+	// Each of the layers has seven products; what is in other layouts has fewer
+	// in all.
+	if _, after := kernelRuns(); before >= 0 && after-before < 100*30 {
+		t.Errorf("our kernel ran %d times in 30 steps", after-before)
 	}
 	for i := range want {
 		if !slices.Equal(got[i].ids, want[i].ids) || !slices.Equal(got[i].probs, want[i].probs) {

@@ -45,6 +45,7 @@ type sequence struct {
 	maskErr  error
 	guess    int32 // the next token where guessed is true
 	guessed  bool
+	guesses  int      // since the last mask
 	forced   []uint32 // buffer of forced tokens and of drafts
 	// marks are the special tokens that are parts of a call, and of its text.
 	marks map[int32]bool
@@ -83,7 +84,7 @@ func (s *sequence) allowed() {
 	}
 	began := time.Now()
 	s.maskErr = s.matcher.Mask(s.mask)
-	s.masked = true
+	s.masked, s.guesses = true, 0
 	s.mayThink()
 	s.stats.Mask += time.Since(began)
 }
@@ -101,9 +102,9 @@ func (s *sequence) take(t *tokens, id int32) {
 }
 
 // lookUp drafts what may follow the tokens seen, as far as the answer may be
-// that long and the grammar would take it.
+// that long and, outside a thought, the grammar would take it.
 func (s *sequence) lookUp(seen []int32, t *tokens) {
-	s.draft = lookUp(s.draft[:0], seen, s.limit-s.tokens)
+	s.draft = lookBack(s.draft[:0], seen, s.limit-s.tokens-1) // one more is chosen behind it
 	for i, id := range s.draft {
 		if t.isEnd(id) {
 			s.draft = s.draft[:i]

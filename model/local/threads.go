@@ -23,6 +23,7 @@ type pace struct {
 	got   float64 // best time of the trial's steps so far
 	want  int     // steps left of the trial
 	size  int     // size of step the trial is about
+	other int     // steps of another size that the trial still waits through
 }
 
 const (
@@ -30,6 +31,7 @@ const (
 	trialLargest = 32 // tokens of a step that may serve as a trial
 	trialFirst   = 4
 	trialMost    = 512
+	trialOthers  = 16
 )
 
 func newPace(threads int) *pace {
@@ -68,7 +70,7 @@ func (p *pace) begin(size int) {
 		p.trial = p.at - 1
 	}
 	p.up = !p.up
-	p.size, p.want, p.got = size, trialSteps, 0
+	p.size, p.want, p.got, p.other = size, trialSteps, 0, trialOthers
 }
 
 // done notes how long a step took that ran with the number threads gave.
@@ -85,6 +87,11 @@ func (p *pace) done(tokens int, took time.Duration) {
 			p.judge()
 		}
 		return
+	}
+	if p.trial >= 0 {
+		if p.other--; p.other == 0 {
+			p.trial, p.next = -1, 1 // with a size that comes oftener
+		}
 	}
 	p.next--
 	known := &p.cost[size][p.at]

@@ -45,6 +45,19 @@ func TestPaceFollowsTheMachine(t *testing.T) {
 	}
 }
 
+// A trial of a size that does not come again holds no other up.
+func TestPaceGivesTrialsUp(t *testing.T) {
+	p := newPace(2)
+	p.run(quiet, 100)
+	for p.trial < 0 {
+		p.done(8, quiet(p.threads(8)))
+	}
+	best := 1000 * busy(1)
+	if got := p.run(busy, 1000); got > best*105/100+1500*time.Millisecond {
+		t.Errorf("busy: %v for %v of work", got, best)
+	}
+}
+
 func TestPaceOfOneThread(t *testing.T) {
 	p := newPace(1)
 	if p.run(busy, 10); p.threads(1) != 1 {
