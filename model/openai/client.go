@@ -37,6 +37,8 @@ const (
 	// idleTimeout is below the five seconds after which llama.cpp's server,
 	// uvicorn (vLLM, SGLang) and Node close a connection.
 	idleTimeout = 4 * time.Second
+	// resendTime is far above the way to a server and back.
+	resendTime = 10 * time.Second
 )
 
 // client sends requests below one address.
@@ -168,16 +170,18 @@ func withoutMachine(req *http.Request, next option.MiddlewareNext) (*http.Respon
 // open turns out to be closed by the server before a byte of an answer came.
 // Servers close theirs after a few seconds or, as llama.cpp's does, after each
 // stream, which no client can see in time. net/http repeats only some of these
-// requests: none whose body was under way. A new connection is used once.
+// requests: none whose body was under way. A new connection is used once, and
+// one that closes late has closed for another reason.
 func resend(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 	ctx := req.Context()
 	for {
 		var kept, answered atomic.Bool
+		began := time.Now()
 		resp, err := next(req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-			GotConn:              func(c httptrace.GotConnInfo) { kept.Store(c.Reused) },
+			GotConn:              func(c httptrace.GotConnInfo) { kept.Store(c.Reused && !manyAtOnce(c.Conn)) },
 			GotFirstResponseByte: func() { answered.Store(true) },
 		})))
-		if err == nil || !kept.Load() || answered.Load() || ctx.Err() != nil {
+		if err == nil || !kept.Load() || answered.Load() || time.Since(began) > resendTime || ctx.Err() != nil {
 			return resp, err
 		}
 		if req.Body != nil && req.Body != http.NoBody {
@@ -189,6 +193,13 @@ func resend(req *http.Request, next option.MiddlewareNext) (*http.Response, erro
 			}
 		}
 	}
+}
+
+// manyAtOnce reports a connection of HTTP/2, which outlives a request that
+// fails.
+func manyAtOnce(c net.Conn) bool {
+	t, ok := c.(*tls.Conn)
+	return ok && t.ConnectionState().NegotiatedProtocol == "h2"
 }
 
 // sent follows how far a request gets.

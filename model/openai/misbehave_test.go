@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -350,5 +351,34 @@ func TestKeptConnectionIsClosedUnderTheBody(t *testing.T) {
 	}
 	if closed == 0 {
 		t.Error("no connection was kept")
+	}
+}
+
+// Over HTTP/2 a connection outlives a request that fails: nothing is sent twice.
+func TestStreamIsReset(t *testing.T) {
+	var asked atomic.Int64
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 2 {
+			t.Errorf("it is asked over %s", r.Proto)
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		if asked.Add(1) > 1 {
+			panic(http.ErrAbortHandler)
+		}
+		io.WriteString(w, `{"choices":[{"index":0,"message":{"content":"Yes"},"finish_reason":"stop"}]}`)
+	}))
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	m := (&fake{Server: srv}).open(t, func(c *Config) { c.Client = srv.Client() })
+	if _, err := m.Generate(context.Background(), question(nil)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := m.Generate(context.Background(), question(nil))
+	if e := modelError(t, err); e.Kind != model.Unavailable {
+		t.Errorf("%s: %v", e.Kind, e)
+	}
+	if n := asked.Load(); n != 2 {
+		t.Errorf("%d requests were made", n)
 	}
 }
