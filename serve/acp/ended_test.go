@@ -44,8 +44,9 @@ func (none) Model(ctx context.Context, _ string) (model.Model, error) {
 	return nil, errors.Join(errors.New("there is no model"), ctx.Err())
 }
 
-// A prompt whose session is closed before its turn begins is cancelled: the
-// client asked in that order.
+// A prompt whose session, or connection, is closed before its turn begins is
+// cancelled: the client asked in that order. One that comes later finds no
+// session.
 func TestClosedBeforeItBegan(t *testing.T) {
 	svc, err := serve.New(serve.Config{Models: none{}, StateDir: t.TempDir(), Dir: t.TempDir()})
 	if err != nil {
@@ -57,12 +58,31 @@ func TestClosedBeforeItBegan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	prompt := func(ctx context.Context, params []byte) (acp.PromptResponse, error) {
+		return s.prompt(ctx, acp.PromptRequest{SessionId: "one", Prompt: []acp.ContentBlock{acp.TextBlock("hello")}}, params)
+	}
 	params := []byte(`{"sessionId":"one","prompt":[{"type":"text","text":"hello"}]}`)
-	ctx, done := s.register(t.Context(), params)
-	defer done()
-	s.drop(sess)
-	got, err := s.prompt(ctx, acp.PromptRequest{SessionId: "one", Prompt: []acp.ContentBlock{acp.TextBlock("hello")}}, params)
-	if err != nil || got.StopReason != acp.StopReasonCancelled {
-		t.Errorf("%+v, %v", got, err)
+	for what, end := range map[string]func(){
+		"connection": func() { s.closed = true },
+		"session":    func() { s.drop(sess) },
+	} {
+		s.closed, s.sessions[sess.id] = false, sess
+		before, done := s.register(t.Context(), params)
+		defer done()
+		end()
+		if what == "connection" {
+			sess.cancel() // as Serve does
+		}
+		after, done := s.register(t.Context(), params)
+		defer done()
+		if got, err := prompt(before, params); err != nil || got.StopReason != acp.StopReasonCancelled {
+			t.Errorf("%s closed: %+v, %v", what, got, err)
+		}
+		got, err := prompt(after, params)
+		var gone *acp.RequestError
+		if what == "connection" && (err != nil || got.StopReason != acp.StopReasonCancelled) ||
+			what == "session" && (!errors.As(err, &gone) || gone.Code != resourceNotFound) {
+			t.Errorf("%s closed before: %+v, %v", what, got, err)
+		}
 	}
 }

@@ -170,13 +170,13 @@ func (s *server) register(ctx context.Context, params json.RawMessage) (context.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sess := s.sessions[p.SessionID]
-	if s.closed || sess == nil {
-		if s.closed {
-			cancel()
-		}
+	if sess == nil {
 		return ctx, cancel
 	}
-	pr := &prompt{session: sess, cancel: cancel}
+	pr := &prompt{session: sess, cancel: cancel, cancelled: s.closed}
+	if s.closed {
+		cancel()
+	}
 	sess.mu.Lock()
 	sess.prompts[pr] = true
 	sess.mu.Unlock()
@@ -219,7 +219,6 @@ func (s *server) newSession(ctx context.Context, p sessionParams) (acp.NewSessio
 
 // drop forgets a session and ends what belongs to it.
 func (s *server) drop(sess *session) {
-	sess.cancel()
 	s.mu.Lock()
 	if s.sessions[sess.id] == sess {
 		delete(s.sessions, sess.id)
@@ -227,6 +226,7 @@ func (s *server) drop(sess *session) {
 	servers := sess.servers
 	sess.servers = nil
 	s.mu.Unlock()
+	sess.cancel() // no prompt finds it any more
 	closeServers(servers)
 }
 

@@ -124,12 +124,20 @@ func TestRoundsAreBounded(t *testing.T) {
 	var forms []chan *sdk.ElicitResult
 	for range maxRounds {
 		answered = append(answered, c.later(ctx, "respond", `{"prompt":"look"}`))
-		forms = append(forms, <-asks)
+		select {
+		case form := <-asks:
+			forms = append(forms, form)
+		case <-ctx.Done():
+			t.Fatal("a client is not asked")
+		}
 	}
 	last := c.later(ctx, "respond", `{"prompt":"look"}`)
 	for {
 		list, err := svc.Waiting()
 		must(t, err)
+		if ctx.Err() != nil {
+			t.Fatalf("%d calls wait", len(list))
+		}
 		if len(list) == maxRounds+1 {
 			must(t, svc.Decide(list[maxRounds].ID, true))
 			break

@@ -22,7 +22,7 @@ import (
 // it, and the client calls again with the answer and the state it was given. The
 // turn goes on meanwhile: it waits where it is.
 
-// Bounds of the calls whose clients have a question.
+// Bounds of the calls that may have a question for their client.
 const (
 	maxRounds = 64
 	// keepResult is how long a turn that ended is kept for a client that comes

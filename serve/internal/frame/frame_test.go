@@ -28,6 +28,7 @@ func TestReader(t *testing.T) {
 		{"request with a result", `{"jsonrpc":"2.0","id":1,"method":"m","result":1}`, "request 1 m"},
 		{"two ids", `{"jsonrpc":"2.0","id":1,"ID":2,"method":"m"}`, "-32600 1 id: a member"},
 		{"another method", `{"Method":"n","jsonrpc":"2.0","id":1,"method":"m"}`, "-32600 1 method: a member"},
+		{"such a response", `{"jsonrpc":"2.0","id":3,"result":{},"Error":null}`, "response 3"},
 		{"such names inside", `{"jsonrpc":"2.0","id":1,"method":"m","params":{"ID":1,"Method":2}}`, "request 1 m"},
 		{"no JSON", `hello`, "-32700 null no JSON, at byte 1"},
 		{"half of one", `{"jsonrpc":"2.0","id":1,"method":"m"`, "-32700 null no JSON, at byte 36"},

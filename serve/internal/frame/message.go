@@ -105,7 +105,7 @@ func read(line []byte) Message {
 	switch {
 	case h.other != "":
 		// Readers that take one for the other see another message.
-		return fault(h.other + ": a member is written so but for its case")
+		return misread(h, h.other+": a member is written so but for its case")
 	case h.response && (h.id == nil || string(h.id) == "null"):
 		m.Kind = Complaint
 	case wrong != "":
@@ -124,6 +124,21 @@ func read(line []byte) Message {
 		m.Kind = Request
 	}
 	return m
+}
+
+// misread is what is known of a message that cannot be read whole. Whoever waits
+// for an answer learns why there is none: the client of a request, and of a
+// response this program.
+func misread(h head, why string) Message {
+	f := &Fault{Code: InvalidRequest, Reason: why}
+	if checkID(h.id) == "" {
+		f.ID = h.id
+	}
+	if h.response && h.id != nil {
+		f.Reason = "the response: " + why
+		return Message{Kind: Response, ID: h.id, Line: f.Response()}
+	}
+	return Message{Fault: f}
 }
 
 func noJSON(line []byte) string {

@@ -51,7 +51,7 @@ func (r *Reader) Next() (Message, error) {
 		var m Message
 		switch {
 		case long:
-			m = tooLong(line, r.max)
+			m = misread(headOf(line), fmt.Sprintf("it has more than %d bytes", r.max))
 		case line[0] == '[' && utf8.Valid(line):
 			if m.Fault = r.batch(line); m.Fault == nil {
 				continue
@@ -100,22 +100,4 @@ func (r *Reader) batch(line []byte) *Fault {
 	}
 	r.queue = all
 	return nil
-}
-
-// tooLong is what is known of a message by its beginning. Whoever waits for an
-// answer learns why there is none: the client of a request, and of a response
-// this program.
-func tooLong(begin []byte, max int) Message {
-	why := fmt.Sprintf("it has more than %d bytes", max)
-	h := headOf(begin)
-	if h.response && h.id != nil {
-		m := Message{Kind: Response, ID: h.id}
-		m.Line = (&Fault{Code: InvalidRequest, Reason: "the response: " + why, ID: h.id}).Response()
-		return m
-	}
-	f := &Fault{Code: InvalidRequest, Reason: why}
-	if checkID(h.id) == "" {
-		f.ID = h.id
-	}
-	return Message{Fault: f}
 }
