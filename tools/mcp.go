@@ -284,10 +284,10 @@ func (c *connection) close() error {
 	return err
 }
 
-// transport keeps connections for less than the five seconds after which Node
+// httpTransport keeps connections for less than the five seconds after which Node
 // and uvicorn close them: a call that is under way then is not sent again, for
 // a tool may not do its work twice.
-var transport = func() *http.Transport {
+var httpTransport = func() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.IdleConnTimeout = 4 * time.Second
 	return t
@@ -313,14 +313,14 @@ func (w *withHeaders) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodDelete { // the goodbye, for which nobody waits long
 		ctx, cancel := context.WithTimeout(req.Context(), closeTimeout)
 		defer cancel()
-		resp, err := transport.RoundTrip(req.WithContext(ctx))
+		resp, err := httpTransport.RoundTrip(req.WithContext(ctx))
 		if err == nil {
 			_ = resp.Body.Close()
 			resp.Body = http.NoBody
 		}
 		return resp, err
 	}
-	resp, err := transport.RoundTrip(req)
+	resp, err := httpTransport.RoundTrip(req)
 	if err == nil {
 		w.wire.watch(resp)
 	}
