@@ -6,10 +6,10 @@
 
 use llama_cpp_sys_2 as sys;
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::{c_char, c_void, CStr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, Once};
+use std::sync::{Condvar, Mutex, Once, PoisonError};
 
 use crate::util::{guarded, write_message};
 
@@ -234,6 +234,33 @@ pub struct ag_tokenizer {
     vocab: *const sys::llama_vocab,
     /// Tokens of the newline put in front; none when no space is added.
     lead: Vec<i32>,
+    known: Mutex<Known>,
+}
+
+/// Texts and their tokens. Grammars force the same texts, such as the names of
+/// members, in every answer.
+#[derive(Default)]
+struct Known {
+    tokens: HashMap<Vec<u8>, Vec<i32>>,
+    bytes: usize,
+}
+
+/// Bounds of what is kept.
+const KNOWN_TEXT: usize = 256;
+const KNOWN_BYTES: usize = 1 << 20;
+
+impl Known {
+    fn keep(&mut self, text: &[u8], tokens: &[i32]) {
+        if text.len() > KNOWN_TEXT {
+            return;
+        }
+        let bytes = text.len() + 4 * tokens.len() + 64;
+        if self.bytes + bytes > KNOWN_BYTES {
+            *self = Known::default();
+        }
+        self.bytes += bytes;
+        self.tokens.insert(text.to_vec(), tokens.to_vec());
+    }
 }
 
 unsafe fn tokenize(vocab: *const sys::llama_vocab, text: &[u8]) -> Vec<i32> {
@@ -283,7 +310,11 @@ pub unsafe extern "C" fn ag_tokenizer_new(vocab: *const sys::llama_vocab) -> *mu
         } else {
             Vec::new()
         };
-        Ok(Box::into_raw(Box::new(ag_tokenizer { vocab, lead })))
+        Ok(Box::into_raw(Box::new(ag_tokenizer {
+            vocab,
+            lead,
+            known: Mutex::default(),
+        })))
     });
     made.unwrap_or(std::ptr::null_mut())
 }
@@ -317,6 +348,17 @@ pub unsafe extern "C" fn ag_tokenize(
         } else {
             std::slice::from_raw_parts(bytes, len)
         };
+        let write = |tokens: &[i32]| {
+            let n = tokens.len().min(out_len);
+            for (i, &tok) in tokens[..n].iter().enumerate() {
+                *out.add(i) = tok as u32;
+            }
+            tokens.len()
+        };
+        let known = || t.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tokens) = known().tokens.get(text) {
+            return Ok(write(tokens));
+        }
         let mut tokens;
         if t.lead.is_empty() || text.is_empty() {
             tokens = tokenize(t.vocab, text);
@@ -333,11 +375,8 @@ pub unsafe extern "C" fn ag_tokenize(
                 tokens.clear();
             }
         }
-        let n = tokens.len().min(out_len);
-        for (i, &tok) in tokens[..n].iter().enumerate() {
-            *out.add(i) = tok as u32;
-        }
-        Ok(tokens.len())
+        known().keep(text, &tokens);
+        Ok(write(&tokens))
     });
     done.unwrap_or(0)
 }
