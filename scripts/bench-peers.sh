@@ -53,5 +53,6 @@ for name, speed in median.items():
 PY
 
 echo "== rows of docs/performance.md that need no peer"
-AGENTGRAPH_TEST_MODEL=$model CI=true ${GO:-go} test -count=1 -timeout 30m -run XXX -bench 'Step|Drafts|Decode|SecondTurn|Constrained|Open' -benchtime 5x ./model/local
+AGENTGRAPH_TEST_MODEL=$model CI=true ${GO:-go} test -count=1 -timeout 30m -run XXX -bench 'Step|Drafts|SecondTurn|Constrained|Open' -benchtime 5x ./model/local
+AGENTGRAPH_TEST_MODEL=$model CI=true ${GO:-go} test -count=1 -run XXX -bench Decode -benchtime 80x ./model/local
 bin/agentgraph bench engine --model "$model"
