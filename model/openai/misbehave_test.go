@@ -317,7 +317,10 @@ func TestKeptConnectionIsClosedUnderTheBody(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]int{}
 	closed := 0
-	f := newFake(t, says("Yes"))
+	f := newFake(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+		// With a length, so that the connection is free with the last byte.
+		io.WriteString(w, `{"choices":[{"index":0,"message":{"content":"Yes"},"finish_reason":"stop"}]}`)
+	})
 	serve := f.Config.Handler
 	f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
