@@ -34,9 +34,9 @@ func (a *app) benchAnswersCommand() *cobra.Command {
 		Short: "How fast a model answers",
 		Long: `Answers every input of the workload once, greedily, and prints a line for each
 and a closing line: seconds, tokens, tokens the grammar forced, tokens decoded
-before they were chosen, time in prefill,
-decode, mask and sampling, answers that are valid, answers a second. It sends
-the workload's system and user messages and no schema paragraph.
+before they were chosen, time in prefill, decode, mask and sampling, answers that
+are valid, answers a second. It sends the workload's system and user messages and
+no schema paragraph.
 
 WORKLOAD.json is {"tasks": [{"name", "system", "inputs": [...], "schema"}]}.`,
 		Example: `
