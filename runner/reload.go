@@ -208,10 +208,14 @@ func (r *Runner) recheckRefused(st *agentState, sure bool) {
 			st.checked = now
 			st.checkAgain = false
 			r.mu.Unlock()
-			if news && quiet {
-				r.reopenRefused(st, func(t ledger.Turn) bool { return t.Fingerprint != now })
+			missed := news && quiet && r.reopenRefused(st, func(t ledger.Turn) bool { return t.Fingerprint != now })
+			if missed {
+				r.moment()
 			}
 			r.mu.Lock()
+			if missed {
+				st.checked, st.checkAgain = "", true
+			}
 			if again = st.checkAgain; !again {
 				st.checking = false
 				r.looking--
@@ -222,25 +226,38 @@ func (r *Runner) recheckRefused(st *agentState, sure bool) {
 	}()
 }
 
-// reopenRefused opens the refused turns of an agent that pick chooses.
-func (r *Runner) reopenRefused(st *agentState, pick func(t ledger.Turn) bool) {
+// moment waits until what takes an identity for a moment has given it back.
+func (r *Runner) moment() {
+	select {
+	case <-time.After(reloadPause):
+	case <-r.ctx.Done():
+	}
+}
+
+// reopenRefused opens the refused turns of an agent that pick chooses. It
+// reports whether one has to be looked at again: its input was being compared
+// with the ledger, which takes its identity for a moment.
+func (r *Runner) reopenRefused(st *agentState, pick func(t ledger.Turn) bool) (missed bool) {
 	if err := r.ledger.Flush(r.ctx); err != nil {
-		return
+		return false
 	}
 	refused, err := r.ledger.Over(ledger.Refused, st.name)
 	if err != nil {
 		r.problem(st.name, err.Error(), "")
-		return
+		return false
 	}
 	if len(refused) == 0 {
-		return
+		return false
 	}
 	refused = slices.DeleteFunc(refused, func(t ledger.Turn) bool { return !pick(t) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, t := range refused {
-		r.reopen(st, t)
+		if !r.reopen(st, t) && !st.removed && !r.stopping {
+			missed = true
+		}
 	}
+	return missed
 }
 
 // reopen makes a turn that was over pending again; it keeps its identity and

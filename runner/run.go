@@ -195,13 +195,15 @@ func (r *Runner) recheckAtStart(st *agentState) {
 	go func() {
 		defer r.wg.Done()
 		now := st.current().Fingerprint()
-		r.reopenRefused(st, func(t ledger.Turn) bool {
+		for r.reopenRefused(st, func(t ledger.Turn) bool {
 			switch t.Code {
 			case "model_unavailable", "capability_missing", "internal":
 				return true
 			}
 			return t.Fingerprint != now
-		})
+		}) {
+			r.moment()
+		}
 		r.mu.Lock()
 		r.looking--
 		r.pump()
