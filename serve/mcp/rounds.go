@@ -153,11 +153,10 @@ func (r *rounds) keep(rc *roundsCall) (state string) {
 		<-rc.over
 		time.AfterFunc(keepResult, func() {
 			r.mu.Lock()
-			_, waits := r.calls[state]
-			delete(r.calls, state)
-			r.mu.Unlock()
-			if waits {
-				r.end()
+			defer r.mu.Unlock()
+			if r.calls[state] != nil {
+				delete(r.calls, state)
+				r.begun--
 			}
 		})
 	}()

@@ -95,13 +95,7 @@ func read(line []byte) Message {
 	h := headOf(line)
 	m := Message{Line: line, ID: h.id}
 	wrong := checkID(h.id)
-	fault := func(reason string) Message {
-		f := &Fault{Code: InvalidRequest, Reason: reason}
-		if wrong == "" {
-			f.ID = h.id
-		}
-		return Message{Fault: f}
-	}
+	fault := func(reason string) Message { return Message{Fault: h.fault(reason)} }
 	switch {
 	case h.other != "":
 		// Readers that take one for the other see another message.
@@ -130,15 +124,19 @@ func read(line []byte) Message {
 // for an answer learns why there is none: the client of a request, and of a
 // response this program.
 func misread(h head, why string) Message {
-	f := &Fault{Code: InvalidRequest, Reason: why}
+	if h.response && h.id != nil {
+		return Message{Kind: Response, ID: h.id, Line: h.fault("the response: " + why).Response()}
+	}
+	return Message{Fault: h.fault(why)}
+}
+
+// fault says what is wrong with the message, under its id where that is one.
+func (h head) fault(reason string) *Fault {
+	f := &Fault{Code: InvalidRequest, Reason: reason}
 	if checkID(h.id) == "" {
 		f.ID = h.id
 	}
-	if h.response && h.id != nil {
-		f.Reason = "the response: " + why
-		return Message{Kind: Response, ID: h.id, Line: f.Response()}
-	}
-	return Message{Fault: f}
+	return f
 }
 
 func noJSON(line []byte) string {
