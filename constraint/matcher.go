@@ -64,8 +64,7 @@ func (m *Matcher) Allows(token uint32) bool {
 	if m.v.isEOS[token] || m.num != nil && m.num.inNumber {
 		return false
 	}
-	n, err := m.m.Count([]uint32{token})
-	return err == nil && n == 1
+	return m.Allowed([]uint32{token}) == 1
 }
 
 // Allowed is how many of the tokens, in order, the grammar would take. It is an

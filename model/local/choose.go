@@ -66,6 +66,9 @@ func (e *engine) guess(s *sequence) {
 	if e.cfg.Without.Guess || s.thinking != noThought || !s.sampler.greedy() || s.guesses == mostGuesses {
 		return
 	}
+	if e.onChoice != nil {
+		return // who watches choices wants to know what else was allowed
+	}
 	began := time.Now()
 	id, err := e.cells.sample(s.row, nil, &s.sampler)
 	s.stats.Sample += time.Since(began)
@@ -83,7 +86,7 @@ func (e *engine) guess(s *sequence) {
 // choose picks the next token of a sequence from the step's logits; false when
 // that ends it.
 func (e *engine) choose(s *sequence) bool {
-	if !s.guessed && e.onChoice == nil && s.needsMask() {
+	if !s.guessed && s.needsMask() {
 		e.guess(s) // behind a draft; before, finishMasks has done it
 	}
 	if s.guessed {

@@ -36,6 +36,19 @@ func copying(t *testing.T) []*model.Request {
 	return out
 }
 
+// drafting is a model that drafts whatever that costs.
+func drafting(t *testing.T, cfg Config) *local {
+	t.Helper()
+	cfg.Path = testModel(t)
+	m, err := open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	m.engine.drafter.always = true
+	return m
+}
+
 // sameAnyRows reports that a token's logits are the same to the bit however
 // many tokens share its step.
 func sameAnyRows() bool {
@@ -49,12 +62,8 @@ func sameAnyRows() bool {
 func TestDraftsKeepAnswers(t *testing.T) {
 	const parallel = 4
 	run := func(w Without) (drafted [2]int, seen map[string][]choice, texts map[string]string) {
-		m, err := open(Config{Path: testModel(t), Context: 1024, Parallel: parallel, Without: w})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := drafting(t, Config{Context: 1024, Parallel: parallel, Without: w})
 		defer m.Close()
-		m.engine.drafter.always = true
 		var rec choices
 		if !sameAnyRows() {
 			m.engine.onChoice = rec.add
@@ -113,12 +122,7 @@ func TestDraftsKeepAnswers(t *testing.T) {
 // TestDraftsTakenBack: whenever an answer is cancelled, what its draft left in
 // the cache is in nobody's way; and a solo answer has none.
 func TestDraftsTakenBack(t *testing.T) {
-	m, err := open(Config{Path: testModel(t), Context: 1024})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	m.engine.drafter.always = true
+	m := drafting(t, Config{Context: 1024})
 	r := copying(t)[0]
 	want := generate(t, m, r)
 	for tokens := 1; tokens < int(*want.Usage.OutputTokens)-draftMost-1; tokens += 3 { // the last step may choose several
@@ -147,12 +151,7 @@ func TestDraftsTakenBack(t *testing.T) {
 // TestDraftsEnd: an answer may end at each place of a draft: at its limit, and
 // where the grammar ends.
 func TestDraftsEnd(t *testing.T) {
-	m, err := open(Config{Path: testModel(t), Context: 1024})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	m.engine.drafter.always = true
+	m := drafting(t, Config{Context: 1024})
 	whole := map[int]string{}
 	drafted := 0
 	for _, limit := range []int{40, 33, 26, 20, 15, 11, 8, 6, 5, 4, 3, 2, 1} {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -351,7 +350,7 @@ func (e *engine) step() {
 	if len(e.running) == 0 {
 		return
 	}
-	e.fill()
+	choosing := e.fill()
 	e.slots.room(e.cells, e.batch.len())
 	if !e.enterStep() {
 		e.leaveStep()
@@ -373,14 +372,13 @@ func (e *engine) step() {
 	if !e.running[0].solo {
 		e.pace.done(e.batch.len(), took)
 	}
-	prefilling := slices.ContainsFunc(e.running, (*sequence).prefilling)
 	e.undoing = 0
 	began = time.Now()
 	e.finishMasks()
 	for _, s := range e.running {
 		e.decoded(s, took)
 	}
-	if !prefilling {
+	if choosing {
 		e.drafter.took(e.batch.len(), took+e.undoing)
 	}
 	e.choosing += time.Since(began)

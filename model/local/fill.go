@@ -4,8 +4,9 @@ package local
 
 import "time"
 
-// fill puts the next tokens of every running sequence into the batch.
-func (e *engine) fill() {
+// fill puts the next tokens of every running sequence into the batch. It
+// reports whether all of them wait for their next token, none for its prompt.
+func (e *engine) fill() (all bool) {
 	e.batch.clear()
 	waiting := 0 // answers that wait for their next token
 	for _, s := range e.running {
@@ -26,11 +27,13 @@ func (e *engine) fill() {
 			room -= s.batched
 		}
 	}
-	if waiting == len(e.running) {
-		began := time.Now()
-		e.addDrafts()
-		e.choosing += time.Since(began)
+	if waiting < len(e.running) {
+		return false
 	}
+	began := time.Now()
+	e.addDrafts()
+	e.choosing += time.Since(began)
+	return true
 }
 
 // addDrafts puts drafts behind the tokens of the batch, as long as pays.
@@ -46,7 +49,8 @@ func (e *engine) addDrafts() {
 		}
 		choices++
 		if s.logprobs == 0 {
-			e.seen = append(append(e.seen[:0], e.slots.all[s.slot].tokens...), s.pending...)
+			before := e.slots.all[s.slot].tokens
+			e.seen = append(append(e.seen[:0], before[max(0, len(before)-draftReach):]...), s.pending...)
 			if s.lookUp(e.seen, e.tokens); len(s.draft) > 0 {
 				e.lengths = append(e.lengths, len(s.draft))
 			}

@@ -30,16 +30,14 @@ func (e *engine) finishMasks() {
 	if !e.listMasks() {
 		return
 	}
-	if e.onChoice == nil { // who watches choices wants to know what else was allowed
-		for _, s := range e.todo {
-			e.guess(s)
-		}
-		e.todo = slices.DeleteFunc(e.todo, func(s *sequence) bool { return s.guessed })
-		if len(e.todo) == 0 {
-			return
-		}
+	for _, s := range e.todo {
+		e.guess(s)
 	}
+	e.todo = slices.DeleteFunc(e.todo, func(s *sequence) bool { return s.guessed })
 	n := len(e.todo)
+	if n == 0 {
+		return
+	}
 	share := n > 1 && time.Duration(n)*e.maskCost >= shareMasks && !e.cfg.Without.MaskOverlap
 	began := time.Now()
 	if share {
